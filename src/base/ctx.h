@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The context: settings every layer reads, and one slot a layer for its own state.
+ */
+#ifndef TK_BASE_CTX_H
+#define TK_BASE_CTX_H
+
+#include "base/alloc.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* State that a higher layer keeps in a context. */
+typedef enum tk_ctx_part { TK_CTX_JIT, TK_CTX_CPU, TK_CTX_PARTS } tk_ctx_part;
+
+struct tolk_ctx {
+    tolk_allocator al;
+    tolk_log_fn log;
+    void *log_user;
+    pthread_mutex_t log_lock; /* one log call at a time; also guards last_log */
+    char *last_log;           /* of the text allocator of strbuf */
+    char *shown_log;          /* what tolk_last_log returned last */
+
+    bool no_environment;
+    bool no_disk_cache;
+    uint32_t threads;   /* as asked; 0: all */
+    char *cache_dir;    /* as asked; may be NULL; text of strbuf */
+    uint64_t cache_bytes, memory_entries;
+    int debug; /* TOLK_DEBUG */
+
+    _Atomic int64_t next_slot; /* of BUFFER nodes */
+
+    void *part[TK_CTX_PARTS];
+    void (*part_destroy[TK_CTX_PARTS])(tolk_ctx *ctx, void *part);
+};
+
+/* The settings alone, no part. Called by tolk_ctx_create, and by tests of the lower layers. */
+tolk_status tk_ctx_init(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_error *err);
+/* Destroys the parts, last one first, then the context. */
+void tk_ctx_fini(tolk_ctx *ctx);
+
+#endif
