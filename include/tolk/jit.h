@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Compiling and launching kernels.
+ */
+#ifndef TOLK_JIT_H
+#define TOLK_JIT_H
+
+#include <tolk/device.h>
+#include <tolk/ir.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A compiled kernel: immutable, refcounted, usable from any thread. */
+typedef struct tolk_program tolk_program;
+
+typedef enum tolk_bounds {
+    TOLK_BOUNDS_CHECK = 0, /* accesses that are not proved in range are checked */
+    TOLK_BOUNDS_TRUST = 1  /* the caller vouches for every access */
+} tolk_bounds;
+
+/* Set it up with TOLK_COMPILE_OPTS_INIT. */
+typedef struct tolk_compile_opts {
+    uint32_t size; /* sizeof(tolk_compile_opts) */
+    /* Loop options to apply instead of the heuristic's: "LANE:0:16 UPCAST:0:4 UNROLL:0:8 ...",
+     * "" for none; NULL: the heuristic chooses. docs/ir.md lists them. */
+    const char *opts;
+    /* CPU to compile for: "native", "x86-64", "haswell", "skylake-avx512", "aarch64" or
+     * "native,-avx512f,..."; NULL: TOLK_CPU, else native. */
+    const char *target;
+    tolk_bounds bounds;
+    uint32_t strict;   /* 1: no option that changes the order of float sums */
+    uint32_t no_cache; /* 1: neither look in the binary cache nor fill it */
+} tolk_compile_opts;
+
+/* clang-format off */
+#define TOLK_COMPILE_OPTS_INIT {(uint32_t)sizeof(tolk_compile_opts), NULL, NULL, TOLK_BOUNDS_CHECK, 0, 0}
+/* clang-format on */
+
+/* Compile one kernel (a SINK) for a device.
+ *
+ *   opts: NULL for the defaults.
+ * Works on a private copy: the graph of sink is not changed.
+ * Owner:   the caller, tolk_program_unref(). Keep ctx alive longer.
+ * Errors:  TOLK_E_VERIFY (not a valid kernel), TOLK_E_UNSUPPORTED (a construct or option the
+ *          target cannot do), TOLK_E_LIMIT (too large), TOLK_E_ARG (bad option), TOLK_E_COMPILE.
+ * Threads: any; one thread at a time per graph.
+ */
+TOLK_API tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink,
+                                  const tolk_compile_opts *opts, tolk_program **out,
+                                  tolk_error *err);
+TOLK_API tolk_program *tolk_program_ref(tolk_program *program);
+TOLK_API void tolk_program_unref(tolk_program *program);
+
+typedef enum tolk_cached {
+    TOLK_CACHED_NONE = 0,
+    TOLK_CACHED_MEMORY = 1,
+    TOLK_CACHED_DISK = 2
+} tolk_cached;
+
+typedef struct tolk_program_info {
+    const char *name; /* owner: the program */
+    const char *opts; /* loop options that were applied */
+    size_t n_bufs, n_vals;
+    tolk_cached cached; /* where this program came from */
+    uint64_t compile_ns;
+    size_t code_bytes, scratch_bytes;
+    uint32_t lanes; /* of its vectors; 1: scalar code */
+} tolk_program_info;
+TOLK_API tolk_status tolk_program_get_info(const tolk_program *program, tolk_program_info *out);
+/* Arithmetic operations and bytes moved by one launch with these scalars: each buffer byte counted
+ * once for loads and once for stores. Errors: TOLK_E_ARG (n_vals). */
+TOLK_API tolk_status tolk_program_estimate(const tolk_program *program, const int64_t *vals,
+                                           size_t n_vals, double *flops, double *bytes);
+
+/* Run a program and wait for it.
+ *
+ *   bufs, bytes: the buffer params in ascending slot order, bytes each has.
+ *   vals: the scalar params in ascending slot order, a float as its bit pattern in the low bytes.
+ * Errors:  TOLK_E_LAUNCH (count, size or bounds of an argument; nothing was run),
+ *          TOLK_E_ALIAS (a stored buffer overlaps another in a way the kernel does not allow;
+ *          nothing was run), TOLK_E_RANGE (accesses out of range: those loads gave 0, those stores
+ *          were dropped), TOLK_E_CANCELLED.
+ * Threads: any, at the same time too.
+ */
+TOLK_API tolk_status tolk_launch(const tolk_program *program, void *const *bufs,
+                                 const size_t *bytes, size_t n_bufs, const int64_t *vals,
+                                 size_t n_vals, tolk_error *err);
+
+/* One form of a kernel on its way to machine code. */
+typedef enum tolk_emit_kind {
+    TOLK_EMIT_UOP = 0,     /* the kernel as given */
+    TOLK_EMIT_OPT = 1,     /* after the loop options */
+    TOLK_EMIT_PROGRAM = 2, /* the straight-line program */
+    TOLK_EMIT_LLVM = 3,
+    TOLK_EMIT_ASM = 4,
+    TOLK_EMIT_OBJ = 5
+} tolk_emit_kind;
+/* Lower a kernel to one form, for any target, with no cache.
+ *
+ * Owner:   the caller, tolk_free_text(); an object holds NUL bytes, *len counts.
+ * Errors:  as tolk_compile.
+ */
+TOLK_API tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_opts *opts,
+                               tolk_emit_kind kind, char **text, size_t *len, tolk_error *err);
+
+/* The binary cache. */
+typedef struct tolk_cache_stats {
+    uint64_t memory_hits, disk_hits, misses, evictions, damaged;
+    uint64_t memory_entries, memory_bytes;
+    uint64_t disk_entries, disk_bytes;
+    char disk_dir[512]; /* "" if there is none */
+} tolk_cache_stats;
+TOLK_API tolk_status tolk_cache_get_stats(tolk_ctx *ctx, tolk_cache_stats *out);
+/* Drop every entry, in memory and on disk. Programs in use stay valid. */
+TOLK_API tolk_status tolk_cache_clear(tolk_ctx *ctx, tolk_error *err);
+
+/* What the library runs on, as one JSON object: version, llvm, cpu, isa, threads, cache, ... and a
+ * list "problems". Owner: the caller, tolk_free_text(). */
+TOLK_API tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
