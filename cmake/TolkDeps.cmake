@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+#
+# What the library stands on: pthreads, libm, libxxhash, libomp, LLVM 19 (C API). Each is an
+# interface target tolk_dep_*; tolk_deps_private_libs is the same as linker words for a static link,
+# by soname, so that an installed file names no folder of the machine that built it.
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+
+set(TOLK_LLVM_MAJOR 19)
+find_program(TOLK_LLVM_CONFIG NAMES llvm-config-${TOLK_LLVM_MAJOR} llvm-config
+             HINTS /usr/lib/llvm-${TOLK_LLVM_MAJOR}/bin REQUIRED
+             DOC "llvm-config of LLVM ${TOLK_LLVM_MAJOR}")
+function(llvm_config out)
+    execute_process(COMMAND ${TOLK_LLVM_CONFIG} ${ARGN} OUTPUT_VARIABLE text
+                    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+llvm_config(TOLK_LLVM_VERSION --version)
+if(NOT TOLK_LLVM_VERSION MATCHES "^${TOLK_LLVM_MAJOR}\\.")
+    message(FATAL_ERROR "tolk needs LLVM ${TOLK_LLVM_MAJOR}; ${TOLK_LLVM_CONFIG} is LLVM "
+                        "${TOLK_LLVM_VERSION}. Install llvm-${TOLK_LLVM_MAJOR}-dev or set "
+                        "TOLK_LLVM_CONFIG.")
+endif()
+llvm_config(llvm_include --includedir)
+llvm_config(llvm_libdir --libdir)
+find_library(TOLK_LLVM_LIBRARY NAMES LLVM-${TOLK_LLVM_MAJOR} LLVM HINTS ${llvm_libdir}
+             NO_DEFAULT_PATH REQUIRED)
+# Only the files that see LLVM get its headers.
+add_library(tolk_dep_llvm_headers INTERFACE)
+target_include_directories(tolk_dep_llvm_headers SYSTEM INTERFACE ${llvm_include})
+target_compile_definitions(tolk_dep_llvm_headers INTERFACE TOLK_LLVM_VERSION="${TOLK_LLVM_VERSION}")
+
+# OpenMP code runs on libomp, also when gcc compiled it (libomp has gcc's entry points).
+find_library(TOLK_OMP_LIBRARY NAMES omp HINTS ${llvm_libdir} REQUIRED)
+add_library(tolk_dep_omp_flags INTERFACE)
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+    target_compile_options(tolk_dep_omp_flags INTERFACE -fopenmp=libomp)
+else()
+    target_compile_options(tolk_dep_omp_flags INTERFACE -fopenmp)
+endif()
+
+add_library(tolk_deps INTERFACE)
+target_link_libraries(tolk_deps INTERFACE PkgConfig::XXHASH ${TOLK_LLVM_LIBRARY} ${TOLK_OMP_LIBRARY}
+                                          Threads::Threads ${CMAKE_DL_LIBS} m)
+
+# The soname of a shared library file, as "-l:NAME".
+function(tolk_soname_word library out)
+    execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${library} OUTPUT_VARIABLE text
+                    COMMAND_ERROR_IS_FATAL ANY)
+    if(NOT text MATCHES "SONAME +([^ \n]+)")
+        message(FATAL_ERROR "${library} has no soname")
+    endif()
+    set(${out} "-l:${CMAKE_MATCH_1}" PARENT_SCOPE)
+endfunction()
+tolk_soname_word(${TOLK_LLVM_LIBRARY} llvm_word)
+tolk_soname_word(${TOLK_OMP_LIBRARY} omp_word)
+set(tolk_deps_private_libs -lxxhash ${llvm_word} ${omp_word} -pthread -ldl -lm)

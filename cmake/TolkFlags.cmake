@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+#
+# Flags of everything we compile, on the interface target tolk_flags.
+set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+
+add_library(tolk_flags INTERFACE)
+target_compile_definitions(tolk_flags INTERFACE _GNU_SOURCE)
+target_compile_options(
+    tolk_flags
+    INTERFACE
+        -Wall
+        -Wextra
+        -Wpedantic
+        # a*b+c means two roundings wherever we write it
+        -ffp-contract=off
+        # no path of the machine that built it: not in __FILE__, not in debug information
+        -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
+        -ffile-prefix-map=${PROJECT_BINARY_DIR}/=)
+if(TOLK_WERROR)
+    target_compile_options(tolk_flags INTERFACE -Werror)
+endif()
+
+# What clang and gcc name differently: nothing so far needs it but the fuzzers.
+if(TOLK_FUZZ)
+    if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+        message(FATAL_ERROR "TOLK_FUZZ needs clang (libFuzzer)")
+    endif()
+    if(NOT TOLK_SANITIZE)
+        set(TOLK_SANITIZE "address,undefined")
+    endif()
+    target_compile_options(tolk_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(TOLK_SANITIZE)
+    set(sanitize -fsanitize=${TOLK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_compile_options(tolk_flags INTERFACE ${sanitize})
+    target_link_options(tolk_flags INTERFACE ${sanitize})
+else()
+    # Every symbol is resolved when it is linked (sanitizer run-times come in at the program).
+    add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>:-Wl,-z,defs>)
+endif()
+# A library that no object needs (LLVM in a test of the base layer) is not loaded.
+target_link_options(tolk_flags INTERFACE -Wl,--as-needed)
