@@ -4,8 +4,8 @@
 #
 #   tolk_base <- tolk_ir <- tolk_jit <- tolk_cpu;  tolk_llvm: every llvm_*.c;  tolk_top: src/tolk.c
 #
-# tolk_layer_objects_<layer> are the objects a test of that layer links: the layer's own and those
-# below it, so that a call upwards does not even link.
+# tolk_upto_<layer> is an archive of that layer and those below it. Tests of the lower layers link it,
+# so that a call upwards does not even link.
 
 function(tolk_object_library name)
     add_library(${name} OBJECT ${ARGN})
@@ -24,7 +24,10 @@ foreach(layer IN LISTS tolk_layers)
         tolk_object_library(tolk_${layer} ${sources})
         list(APPEND tolk_objects $<TARGET_OBJECTS:tolk_${layer}>)
     endif()
-    set(tolk_layer_objects_${layer} ${tolk_objects})
+    if(layer MATCHES "^(base|ir)$")
+        add_library(tolk_upto_${layer} STATIC EXCLUDE_FROM_ALL ${tolk_objects})
+        set_target_properties(tolk_upto_${layer} PROPERTIES LINKER_LANGUAGE C)
+    endif()
 endforeach()
 if(TARGET tolk_cpu)
     target_link_libraries(tolk_cpu PRIVATE tolk_dep_omp_flags)

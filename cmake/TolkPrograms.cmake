@@ -17,25 +17,26 @@ list(REMOVE_ITEM tool_sources ${tool_main})
 
 # All of the tool but main(), so that tests can link its parts.
 if(tool_sources)
-    add_library(tolk_tool OBJECT ${tool_sources})
+    add_library(tolk_tool STATIC ${tool_sources})
     target_include_directories(tolk_tool PRIVATE ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(tolk_tool PRIVATE tolk_flags Threads::Threads)
     if(EXISTS ${tool_main})
-        tolk_program(tolk-jit ${tool_main} $<TARGET_OBJECTS:tolk_tool>)
-        target_link_libraries(tolk-jit PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+        add_executable(tolk-jit ${tool_main})
+        target_link_libraries(tolk-jit PRIVATE tolk_flags tolk_tool tolk m Threads::Threads
+                                               ${CMAKE_DL_LIBS})
     endif()
 endif()
 
 # tools/standalone_NAME.c -> build/tools/NAME. They may look inside the library (a sweep of an
-# internal function does), so they link the objects.
+# internal function does), so they link the static library.
 foreach(source IN LISTS standalone_sources)
     string(REGEX REPLACE "^.*/standalone_(.*)\\.c$" "\\1" name ${source})
-    add_executable(standalone_${name} ${source} ${tolk_objects})
+    add_executable(standalone_${name} ${source})
     set_target_properties(standalone_${name} PROPERTIES OUTPUT_NAME ${name}
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tools)
     target_include_directories(standalone_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src
                                                           ${PROJECT_SOURCE_DIR}/include)
-    target_link_libraries(standalone_${name} PRIVATE tolk_flags tolk_deps)
+    target_link_libraries(standalone_${name} PRIVATE tolk_flags tolk_static tolk_deps)
 endforeach()
 
 # examples/NAME.c -> build/examples/NAME; those that write pictures need libpng.
