@@ -326,7 +326,7 @@ const tolk_uop *tk_uop_splat(tolk_graph *g, const tolk_uop *x, uint32_t lanes) {
 }
 
 const tolk_uop *tk_uop_range(tolk_graph *g, const tolk_uop *size, int64_t axis, tk_axis kind) {
-    tk_attr a[3] = {{.i = axis}, {.blob = NULL}, {.i = kind}};
+    tk_attr a[4] = {{.i = axis}, {.blob = NULL}, {.i = kind}, {.i = 0}};
     return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, &size, 1, a);
 }
 
