@@ -4,6 +4,9 @@
 # include/ only.
 pkg_check_modules(PNG IMPORTED_TARGET libpng)
 
+# What `build.sh demo` needs.
+add_custom_target(programs DEPENDS tolk)
+
 function(tolk_program name)
     add_executable(${name} ${ARGN})
     target_link_libraries(${name} PRIVATE tolk_flags tolk m)
@@ -24,6 +27,7 @@ if(tool_sources)
         add_executable(tolk-jit ${tool_main})
         target_link_libraries(tolk-jit PRIVATE tolk_flags tolk_tool tolk m Threads::Threads
                                                ${CMAKE_DL_LIBS})
+        add_dependencies(programs tolk-jit)
     endif()
 endif()
 
@@ -55,6 +59,7 @@ if(TOLK_EXAMPLES)
         if(wants_png)
             target_link_libraries(example_${name} PRIVATE PkgConfig::PNG)
         endif()
+        add_dependencies(programs example_${name})
     endforeach()
 endif()
 
