@@ -451,7 +451,9 @@ tolk_dtype tk_npy_carrier(tolk_dtype dtype) {
     }
 }
 
-int tk_npy_accepts(tolk_dtype file, tolk_dtype param) { return file == tk_npy_carrier(param); }
+int tk_npy_accepts(tolk_dtype file, tolk_dtype param) {
+    return file == tk_npy_carrier(param);
+}
 
 static int write_full(int fd, const void *from, uint64_t n) {
     const char *p = from;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tolk-jit emit: one form of a kernel on its way to machine code.
+ */
+#include "compile_flags.h"
+#include "tool.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    tolk_emit_kind kind;
+} kinds[] = {
+    {"uop", TOLK_EMIT_UOP},   {"opt", TOLK_EMIT_OPT}, {"program", TOLK_EMIT_PROGRAM},
+    {"llvm", TOLK_EMIT_LLVM}, {"asm", TOLK_EMIT_ASM}, {"obj", TOLK_EMIT_OBJ},
+};
+
+static int find_kind(const char *name, tolk_emit_kind *out) {
+    static const char *const known = "uop, opt, program, llvm, asm or obj";
+    if (!name)
+        return tk_report_usage("emit: expected --emit=KIND with one of %s", known);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(name, kinds[i].name)) {
+            *out = kinds[i].kind;
+            return TOOL_DONE;
+        }
+    if (!strcmp(name, "ptx"))
+        return tk_report_usage("emit: --emit=ptx: this build has no PTX target: expected %s",
+                               known);
+    return tk_report_usage("emit: --emit=%.100s: expected %s", name, known);
+}
+
+int tk_cmd_emit(int argc, char **argv) {
+    static tk_list files;
+    tk_compile_flags compile = {0};
+    const char *kind_name = NULL, *kernel_name = NULL, *out = NULL;
+    const tk_flag flags[] = {
+        {"--emit", TK_FLAG_TEXT, &kind_name},
+        {"--kernel", TK_FLAG_TEXT, &kernel_name},
+        {"--target", TK_FLAG_TEXT, &compile.target},
+        {"--opts", TK_FLAG_TEXT, &compile.opts},
+        {"--bounds", TK_FLAG_TEXT, &compile.bounds},
+        {"--strict", TK_FLAG_BOOL, &compile.strict},
+        {"-o", TK_FLAG_TEXT, &out},
+    };
+    tolk_compile_opts opts;
+    tolk_emit_kind kind = TOLK_EMIT_UOP;
+    int code = tk_flags_read(argc, argv, flags, sizeof flags / sizeof *flags, &files, 1);
+    if (!code && !files.n)
+        code = tk_report_usage("emit: expected a file with a kernel");
+    if (!code)
+        code = find_kind(kind_name, &kind);
+    if (!code)
+        code = tk_compile_flags_read("emit", &compile, &opts);
+    if (!code && kind == TOLK_EMIT_OBJ && !out && isatty(STDOUT_FILENO))
+        code = tk_report_usage("emit: an object is binary: expected -o FILE or a pipe");
+    if (code)
+        return code;
+
+    tolk_ctx *ctx = tk_report_context();
+    if (!ctx)
+        return TOOL_FAILED;
+    tk_source source = {0};
+    const tolk_uop *kernel;
+    code = tk_source_load(ctx, files.item[0], &source);
+    if (!code)
+        code = tk_source_kernel(&source, files.item[0], kernel_name, &kernel);
+    if (!code) {
+        tolk_error err = TOLK_ERROR_INIT;
+        char *text;
+        size_t len;
+        tolk_status st = tolk_emit(ctx, kernel, &opts, kind, &text, &len, &err);
+        if (st) {
+            code = tk_report_error(files.item[0], st, &err);
+        } else {
+            code = tk_source_write(out, text, len);
+            tolk_free_text(ctx, text);
+        }
+    }
+    tk_source_free(&source);
+    tolk_ctx_destroy(ctx);
+    return code;
+}

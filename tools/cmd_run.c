@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tolk-jit run: compile a kernel, run it on arrays, time it.
+ */
+#include "compile_flags.h"
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct times {
+    double min_us, median_us;
+} times;
+
+static double now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Run `repeat` times, each on the same inputs. program NULL: the interpreter. */
+static int run_kernel(const char *path, const tolk_uop *kernel, const tolk_program *program,
+                      tk_binding *b, int64_t repeat, times *out) {
+    double *us = repeat <= 1 << 24 ? malloc((size_t)repeat * sizeof *us) : NULL;
+    if (!us)
+        return tk_report_usage("run: --repeat: expected at most 16777216");
+    int code = TOOL_DONE;
+    for (int64_t i = 0; i < repeat && !code; i++) {
+        if (i)
+            tk_binding_rewind(b);
+        tolk_error err = TOLK_ERROR_INIT;
+        double start = now_us();
+        tolk_status st =
+            program
+                ? tolk_launch(program, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, &err)
+                : tolk_interpret(kernel, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, &err);
+        us[i] = now_us() - start;
+        if (st)
+            code = tk_report_error(path, st, &err);
+        else if (tk_interrupt_seen())
+            code = TOOL_INTERRUPTED;
+    }
+    if (!code) {
+        qsort(us, (size_t)repeat, sizeof *us, by_value);
+        out->min_us = us[0];
+        out->median_us = repeat % 2 ? us[repeat / 2] : (us[repeat / 2 - 1] + us[repeat / 2]) / 2;
+    }
+    free(us);
+    return code;
+}
+
+static void print_outputs(tolk_ctx *ctx, const tk_binding *b) {
+    enum { SHOWN = 8 };
+    for (size_t i = 0; i < b->n; i++) {
+        const tk_arg *a = &b->args[i];
+        if (a->info.is_scalar || !a->info.is_stored || a->out)
+            continue;
+        printf("%s = %s[", a->name, tolk_dtype_name(a->info.dtype));
+        for (int d = 0; d < a->file_rank; d++)
+            printf("%s%lld", d ? ", " : "", (long long)a->file_dims[d]);
+        size_t n = a->bytes / tolk_dtype_bytes(a->info.dtype);
+        fputs(n ? "] " : "]", stdout);
+        tk_number_print(stdout, ctx, a->info.dtype, a->data, n < SHOWN ? n : SHOWN);
+        puts(n > SHOWN ? " ..." : "");
+    }
+}
+
+typedef struct result {
+    const char *kernel, *device, *cached, *opts;
+    uint32_t lanes;
+    double compile_ms;
+    times run;
+    double flops, bytes; /* of one launch; -1 if not known */
+} result;
+
+static void print_json(const result *r, int64_t repeat) {
+    printf("{\"kernel\": ");
+    tk_json_string(stdout, r->kernel);
+    printf(", \"device\": ");
+    tk_json_string(stdout, r->device);
+    printf(", \"opts\": ");
+    tk_json_string(stdout, r->opts);
+    printf(", \"lanes\": %u, \"compile_ms\": %.6f, \"cached\": \"%s\", \"repeat\": %lld, "
+           "\"run_us\": {\"min\": %.3f, \"median\": %.3f}",
+           r->lanes, r->compile_ms, r->cached, (long long)repeat, r->run.min_us, r->run.median_us);
+    if (r->flops >= 0)
+        printf(", \"bytes\": %.0f, \"flops\": %.0f, \"gflops\": %.6g, \"gbps\": %.6g}\n", r->bytes,
+               r->flops, r->flops / r->run.min_us * 1e-3, r->bytes / r->run.min_us * 1e-3);
+    else
+        printf(", \"bytes\": null, \"flops\": null, \"gflops\": null, \"gbps\": null}\n");
+}
+
+static void print_text(const result *r, int64_t repeat) {
+    if (!strcmp(r->device, "interp"))
+        printf("kernel %s on the interpreter\n", r->kernel);
+    else
+        printf("kernel %s on %s, %u lane%s, loop options: %s\n"
+               "compile %.3f ms, cache: %s\n",
+               r->kernel, r->device, r->lanes, r->lanes == 1 ? "" : "s",
+               r->opts[0] ? r->opts : "none", r->compile_ms, r->cached);
+    printf("run %.3f us", r->run.min_us);
+    if (repeat > 1)
+        printf(" at best, %.3f us median of %lld", r->run.median_us, (long long)repeat);
+    if (r->flops >= 0)
+        printf(", %.4g GFLOP/s, %.4g GB/s", r->flops / r->run.min_us * 1e-3,
+               r->bytes / r->run.min_us * 1e-3);
+    putchar('\n');
+}
+
+typedef struct run_flags {
+    tk_compile_flags compile;
+    tk_binding_request request;
+    const char *device, *kernel;
+    int64_t repeat;
+    int json;
+} run_flags;
+
+static int run_with(tolk_ctx *ctx, const char *path, const run_flags *f,
+                    const tolk_compile_opts *opts) {
+    static const char *const cache_names[] = {"none", "memory", "disk"};
+    int interp = f->device && !strcmp(f->device, "interp");
+    tk_source source = {0};
+    tk_binding binding = {0};
+    tolk_device *device = NULL;
+    tolk_program *program = NULL;
+    const tolk_uop *kernel;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status st;
+    result r = {.device = "interp", .cached = "none", .opts = "", .lanes = 1, .flops = -1};
+
+    int code = TOOL_DONE;
+    if (!interp && (st = tolk_device_open(ctx, f->device ? f->device : "CPU", &device, &err)))
+        return tk_report_error(NULL, st, &err);
+    code = tk_source_load(ctx, path, &source);
+    if (!code)
+        code = tk_source_kernel(&source, path, f->kernel, &kernel);
+    if (!code && (st = tolk_verify(kernel, TOLK_STAGE_ANY, &err)))
+        code = tk_report_error(path, st, &err);
+    if (!code)
+        code = tk_binding_make(ctx, kernel, &f->request, &binding);
+    if (code)
+        goto done;
+    r.kernel = tolk_kernel_name(kernel);
+    tk_interrupt_watch(device);
+    if (device) {
+        tolk_program_info info;
+        double start = now_us();
+        st = tolk_compile(device, kernel, opts, &program, &err);
+        r.compile_ms = (now_us() - start) * 1e-3;
+        if (!st)
+            st = tolk_program_get_info(program, &info);
+        if (st) {
+            code = tk_report_error(path, st, &err);
+            goto done;
+        }
+        r.device = tolk_device_name(device);
+        r.opts = info.opts ? info.opts : "";
+        r.lanes = info.lanes;
+        r.cached = cache_names[info.cached <= TOLK_CACHED_DISK ? info.cached : 0];
+        if (tolk_program_estimate(program, binding.vals, binding.n_vals, &r.flops, &r.bytes))
+            r.flops = -1;
+        if (tk_interrupt_seen())
+            code = TOOL_INTERRUPTED;
+    }
+    if (!code)
+        code = run_kernel(path, kernel, program, &binding, f->repeat, &r.run);
+    if (!code)
+        code = tk_binding_save(&binding);
+    if (!code) {
+        if (r.run.min_us <= 0)
+            r.run.min_us = 1e-3; /* the clock's step */
+        if (f->json) {
+            print_json(&r, f->repeat);
+        } else {
+            print_text(&r, f->repeat);
+            print_outputs(ctx, &binding);
+        }
+    }
+done:
+    tolk_program_unref(program);
+    tk_binding_free(&binding);
+    tk_source_free(&source);
+    return code;
+}
+
+int tk_cmd_run(int argc, char **argv) {
+    static run_flags f; /* its lists are large */
+    static tk_list files;
+    f.repeat = 1;
+    const tk_flag flags[] = {
+        {"--arg", TK_FLAG_LIST, &f.request.args},
+        {"--out", TK_FLAG_LIST, &f.request.outs},
+        {"--set", TK_FLAG_LIST, &f.request.sets},
+        {"--kernel", TK_FLAG_TEXT, &f.kernel},
+        {"--device", TK_FLAG_TEXT, &f.device},
+        {"--target", TK_FLAG_TEXT, &f.compile.target},
+        {"--global", TK_FLAG_TEXT, &f.request.grid},
+        {"--local", TK_FLAG_TEXT, &f.request.block},
+        {"--opts", TK_FLAG_TEXT, &f.compile.opts},
+        {"--bounds", TK_FLAG_TEXT, &f.compile.bounds},
+        {"--strict", TK_FLAG_BOOL, &f.compile.strict},
+        {"--repeat", TK_FLAG_NUMBER, &f.repeat},
+        {"--json", TK_FLAG_BOOL, &f.json},
+    };
+    tolk_compile_opts opts;
+    int code = tk_flags_read(argc, argv, flags, sizeof flags / sizeof *flags, &files, 1);
+    if (!code && !files.n)
+        code = tk_report_usage("run: expected a file with a kernel");
+    if (!code)
+        code = tk_compile_flags_read("run", &f.compile, &opts);
+    if (!code && f.device && !strcmp(f.device, "interp") &&
+        (f.compile.opts || f.compile.target || f.compile.bounds || f.compile.strict))
+        code = tk_report_usage("run: --device interp runs the kernel as it stands: expected no "
+                               "--opts, --target, --bounds or --strict");
+    if (code)
+        return code;
+    tolk_ctx *ctx = tk_report_context();
+    if (!ctx)
+        return TOOL_FAILED;
+    code = run_with(ctx, files.item[0], &f, &opts);
+    tolk_ctx_destroy(ctx);
+    return code;
+}

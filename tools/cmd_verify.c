@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tolk-jit verify: does compiled code compute what the interpreter computes?
+ *
+ * For each device and target, and for rounds of random inputs, two comparisons, both bit for bit:
+ *   1. the kernel compiled with its loop options against the interpreter on the graph that these
+ *      options made (what `emit --emit=opt` prints);
+ *   2. the kernel compiled with options that keep the order of float sums (strict) against the
+ *      interpreter on the kernel as written.
+ * The first sees wrong code, the second wrong loop options.
+ */
+#include "compile_flags.h"
+#include "tool.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The targets that are tried when none is named, with what the machine must have. */
+static const struct {
+    const char *name;
+    int fma; /* do its math functions use FMA? */
+} targets[] = {{"x86-64", 0}, {"haswell", 1}, {"skylake-avx512", 1}};
+
+enum { N_TARGETS = sizeof targets / sizeof *targets };
+
+static int machine_runs(size_t t) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (t == 1)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+    if (t == 2)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+    return t == 0;
+#else
+    (void)t;
+    return 0;
+#endif
+}
+
+/* Flags of the interpreter for a target: has it FMA? */
+static uint32_t interpreter_flags(const char *target) {
+    for (size_t i = 0; i < N_TARGETS; i++)
+        if (target && !strcmp(target, targets[i].name))
+            return targets[i].fma ? 0 : TOLK_INTERPRET_NO_FMA;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("fma") || (target && strstr(target, "-fma")))
+        return TOLK_INTERPRET_NO_FMA;
+#endif
+    return 0;
+}
+
+typedef struct job {
+    tolk_ctx *ctx;
+    const char *path;
+    const tolk_uop *kernel;
+    tk_binding *binding;
+    tk_list devices, targets;
+    tk_compile_flags flags;
+    int64_t round;
+    int json, n_checked, n_differ;
+    void **want; /* results of the interpreter, one per buffer */
+} job;
+
+/* Row-major position of an element: "[3, 5]". */
+static const char *place_text(const tk_arg *a, size_t element, char *buf, size_t cap) {
+    int64_t at[TK_MAX_RANK] = {0};
+    int rank = a->elems > (int64_t)element ? (int)a->info.rank : 0;
+    for (int d = rank - 1; d >= 0; d--) {
+        at[d] = (int64_t)element % a->dims[d];
+        element /= (size_t)a->dims[d];
+    }
+    size_t n = (size_t)snprintf(buf, cap, "[");
+    for (int d = 0; d < rank && n < cap; d++)
+        n += (size_t)snprintf(buf + n, cap - n, "%s%" PRId64, d ? ", " : "", at[d]);
+    if (!rank && a->info.rank && n < cap)
+        n += (size_t)snprintf(buf + n, cap - n, "%zu", element);
+    if (n < cap)
+        snprintf(buf + n, cap - n, "]");
+    return buf;
+}
+
+static void print_difference(job *j, const char *device, const char *target, const char *mode,
+                             const tk_arg *a, const void *want, size_t element) {
+    char place[256];
+    size_t width = tolk_dtype_bytes(a->info.dtype);
+    uint64_t x = 0, y = 0;
+    const char *px = (const char *)want + element * width;
+    const char *py = (const char *)a->data + element * width;
+    memcpy(&x, px, width);
+    memcpy(&y, py, width);
+    place_text(a, element, place, sizeof place);
+    j->n_differ++;
+    if (j->json) {
+        printf("{\"device\": ");
+        tk_json_string(stdout, device);
+        printf(", \"target\": ");
+        tk_json_string(stdout, target);
+        printf(", \"mode\": \"%s\", \"round\": %" PRId64 ", \"ok\": false, \"param\": ", mode,
+               j->round);
+        tk_json_string(stdout, a->name);
+        printf(", \"element\": %zu, \"expected_bits\": \"0x%" PRIx64
+               "\", \"got_bits\": \"0x%" PRIx64 "\"}\n",
+               element, x, y);
+        return;
+    }
+    printf("DIFFERS  %s %s (%s), round %" PRId64 ": %s%s: the interpreter has ", device, target,
+           mode, j->round, a->name, place);
+    tk_number_print(stdout, j->ctx, a->info.dtype, px, 1);
+    printf(" (0x%" PRIx64 "), the device ", x);
+    tk_number_print(stdout, j->ctx, a->info.dtype, py, 1);
+    printf(" (0x%" PRIx64 ")\n", y);
+}
+
+/* Run the interpreter on `kernel` and keep its results. A range error is a result, too. */
+static int interpret(job *j, const tolk_uop *kernel, uint32_t flags, tolk_status *result) {
+    tk_binding *b = j->binding;
+    tolk_error err = TOLK_ERROR_INIT;
+    tk_binding_rewind(b);
+    *result =
+        tolk_interpret_with(kernel, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, flags, &err);
+    if (*result && *result != TOLK_E_RANGE)
+        return tk_report_error(j->path, *result, &err);
+    for (size_t i = 0; i < b->n_bufs; i++)
+        memcpy(j->want[i], b->bufs[i], b->bytes[i]);
+    return TOOL_DONE;
+}
+
+static int launch_and_compare(job *j, tolk_device *device, const char *target, const char *mode,
+                              const tolk_program *program, tolk_status expected) {
+    tk_binding *b = j->binding;
+    tolk_error err = TOLK_ERROR_INIT;
+    tk_binding_rewind(b);
+    tk_interrupt_watch(device);
+    tolk_status st = tolk_launch(program, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, &err);
+    tk_interrupt_watch(NULL);
+    if (st == TOLK_E_CANCELLED || tk_interrupt_seen())
+        return TOOL_INTERRUPTED;
+    if (st && st != TOLK_E_RANGE)
+        return tk_report_error(j->path, st, &err);
+    if (st != expected) {
+        j->n_differ++;
+        printf(j->json ? "{\"device\": \"%s\", \"target\": \"%s\", \"mode\": \"%s\", \"round\": "
+                         "%" PRId64 ", \"ok\": false, \"expected_status\": \"%s\", "
+                         "\"got_status\": \"%s\"}\n"
+                       : "DIFFERS  %s %s (%s), round %" PRId64
+                         ": the interpreter ends with %s, the device with %s\n",
+               tolk_device_name(device), target, mode, j->round, tolk_status_name(expected),
+               tolk_status_name(st));
+        return TOOL_DONE;
+    }
+    for (size_t i = 0, k = 0; i < b->n; i++) {
+        const tk_arg *a = &b->args[i];
+        if (a->info.is_scalar)
+            continue;
+        size_t n = a->bytes / tolk_dtype_bytes(a->info.dtype);
+        size_t at = tk_compare_first(a->info.dtype, j->want[k], a->data, n);
+        if (at < n) {
+            print_difference(j, tolk_device_name(device), target, mode, a, j->want[k], at);
+            return TOOL_DONE;
+        }
+        k++;
+    }
+    return TOOL_DONE;
+}
+
+/* The graph that the loop options make, read back from its text. */
+static int optimized(job *j, const tolk_compile_opts *opts, tolk_graph **graph,
+                     const tolk_uop **root) {
+    char *text;
+    size_t len;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status st = tolk_emit(j->ctx, j->kernel, opts, TOLK_EMIT_OPT, &text, &len, &err);
+    if (st)
+        return tk_report_error(j->path, st, &err);
+    st = tolk_graph_create(j->ctx, graph);
+    if (!st) {
+        st = tolk_parse(*graph, text, len, 0, root, &err);
+        if (st)
+            tolk_graph_destroy(*graph);
+    }
+    tolk_free_text(j->ctx, text);
+    return st ? tk_report_error("the optimized kernel", st, &err) : TOOL_DONE;
+}
+
+static int check_target(job *j, tolk_device *device, const char *target, int strict) {
+    tolk_compile_opts opts;
+    int code = tk_compile_flags_read("verify", &j->flags, &opts);
+    if (code)
+        return code;
+    opts.target = target;
+    opts.strict = (uint32_t)strict;
+    const char *mode = strict ? "strict, kernel as written" : "optimized kernel";
+    const char *shown = target ? target : "native";
+    tolk_graph *graph = NULL;
+    const tolk_uop *reference = j->kernel;
+    if (!strict && (code = optimized(j, &opts, &graph, &reference)))
+        return code;
+    tolk_program *program = NULL;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status expected, st = tolk_compile(device, j->kernel, &opts, &program, &err);
+    int before = j->n_differ;
+    if (st)
+        code = tk_report_error(j->path, st, &err);
+    if (!code)
+        code = interpret(j, reference, interpreter_flags(target), &expected);
+    if (!code)
+        code = launch_and_compare(j, device, shown, mode, program, expected);
+    tolk_program_unref(program);
+    tolk_graph_destroy(graph);
+    if (code)
+        return code;
+    j->n_checked++;
+    if (before == j->n_differ && j->json)
+        printf("{\"device\": \"%s\", \"target\": \"%s\", \"mode\": \"%s\", \"round\": %" PRId64
+               ", \"ok\": true}\n",
+               tolk_device_name(device), shown, mode, j->round);
+    else if (before == j->n_differ && j->round == 1)
+        printf("same     %s %s (%s)%s\n", tolk_device_name(device), shown, mode,
+               expected == TOLK_E_RANGE ? ", accesses out of range included" : "");
+    return TOOL_DONE;
+}
+
+static int check_device(job *j, const char *name) {
+    tolk_device *device;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status st = tolk_device_open(j->ctx, name, &device, &err);
+    if (st)
+        return tk_report_error(NULL, st, &err);
+    int code = TOOL_DONE;
+    size_t n = j->targets.n ? j->targets.n : N_TARGETS + 1;
+    for (size_t t = 0; t < n && !code; t++) {
+        const char *target = j->targets.n    ? j->targets.item[t]
+                             : t < N_TARGETS ? targets[t].name
+                                             : NULL; /* NULL: TOLK_CPU, else this machine's own */
+        if (!j->targets.n && t < N_TARGETS && !machine_runs(t))
+            continue;
+        for (int strict = 0; strict <= 1 && !code; strict++)
+            code = check_target(j, device, target, strict);
+    }
+    return code;
+}
+
+static int check_round(job *j) {
+    tk_binding *b = j->binding;
+    int code = TOOL_DONE;
+    j->want = calloc(b->n_bufs + 1, sizeof *j->want);
+    if (!j->want)
+        return tk_report_failed("out of memory");
+    for (size_t i = 0; i < b->n_bufs && !code; i++) {
+        j->want[i] = malloc(b->bytes[i] ? b->bytes[i] : 1);
+        if (!j->want[i])
+            code = tk_report_failed("out of memory for %zu bytes", b->bytes[i]);
+    }
+    for (size_t d = 0; d < (j->devices.n ? j->devices.n : 1) && !code; d++)
+        code = check_device(j, j->devices.n ? j->devices.item[d] : "CPU");
+    for (size_t i = 0; i < b->n_bufs; i++)
+        free(j->want[i]);
+    free(j->want);
+    return code;
+}
+
+int tk_cmd_verify(int argc, char **argv) {
+    static tk_list files;
+    static tk_binding_request request;
+    static job j;
+    const char *kernel_name = NULL;
+    int64_t rounds = 2, seed_flag = 1;
+    const tk_flag flags[] = {
+        {"--kernel", TK_FLAG_TEXT, &kernel_name},    {"--device", TK_FLAG_LIST, &j.devices},
+        {"--target", TK_FLAG_LIST, &j.targets},      {"--opts", TK_FLAG_TEXT, &j.flags.opts},
+        {"--bounds", TK_FLAG_TEXT, &j.flags.bounds}, {"--arg", TK_FLAG_LIST, &request.args},
+        {"--set", TK_FLAG_LIST, &request.sets},      {"--rounds", TK_FLAG_NUMBER, &rounds},
+        {"--seed", TK_FLAG_NUMBER, &seed_flag},      {"--json", TK_FLAG_BOOL, &j.json},
+    };
+    int code = tk_flags_read(argc, argv, flags, sizeof flags / sizeof *flags, &files, 1);
+    if (!code && !files.n)
+        code = tk_report_usage("verify: expected a file with a kernel");
+    for (size_t i = 0; i < j.devices.n && !code; i++)
+        if (!strcmp(j.devices.item[i], "interp"))
+            code = tk_report_usage("verify: --device interp: expected a device to compare the "
+                                   "interpreter with");
+    if (code)
+        return code;
+    tolk_ctx *ctx = tk_report_context();
+    if (!ctx)
+        return TOOL_FAILED;
+    uint64_t seed = (uint64_t)seed_flag;
+    request.random = 1;
+    request.seed = &seed;
+    j.ctx = ctx;
+    j.path = files.item[0];
+    tk_source source = {0};
+    code = tk_source_load(ctx, j.path, &source);
+    if (!code)
+        code = tk_source_kernel(&source, j.path, kernel_name, &j.kernel);
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status st;
+    if (!code && (st = tolk_verify(j.kernel, TOLK_STAGE_ANY, &err)))
+        code = tk_report_error(j.path, st, &err);
+    tk_interrupt_watch(NULL);
+    for (j.round = 1; j.round <= rounds && !code; j.round++) {
+        tk_binding binding;
+        code = tk_binding_make(ctx, j.kernel, &request, &binding);
+        if (code)
+            break;
+        j.binding = &binding;
+        code = check_round(&j);
+        tk_binding_free(&binding);
+        if (j.n_differ)
+            break;
+    }
+    if (!code && !j.json)
+        printf("kernel %s: %d comparisons, %d differ (seed %" PRId64 ")\n",
+               tolk_kernel_name(j.kernel), j.n_checked, j.n_differ, seed_flag);
+    if (!code && j.n_differ)
+        code = TOOL_FAILED;
+    tk_source_free(&source);
+    tolk_ctx_destroy(ctx);
+    return code;
+}

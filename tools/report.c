@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "tool.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* Text of files and of the command line ends up here: it must not break the line nor drive the
+ * terminal. Bytes from 0x80 up are left alone, they may be UTF-8. */
+static void print_line(const char *text) {
+    fputs("tolk-jit: ", stderr);
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        fputc(*p < ' ' || *p == 127 ? '?' : *p, stderr);
+    fputc('\n', stderr);
+}
+
+int tk_report_usage(const char *fmt, ...) {
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    print_line(line);
+    return TOOL_USAGE;
+}
+
+int tk_report_failed(const char *fmt, ...) {
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    print_line(line);
+    return TOOL_FAILED;
+}
+
+/* Whose fault is it: the input's, or of the work itself? */
+static int code_of(tolk_status status) {
+    switch (status) {
+    case TOLK_OK:
+        return TOOL_DONE;
+    case TOLK_E_ARG:
+    case TOLK_E_DTYPE:
+    case TOLK_E_SHAPE:
+    case TOLK_E_PARSE:
+    case TOLK_E_VERIFY:
+    case TOLK_E_LIMIT:
+    case TOLK_E_ALIAS:
+    case TOLK_E_LAUNCH:
+    case TOLK_E_NO_DEVICE:
+    case TOLK_E_UNBOUND:
+        return TOOL_USAGE;
+    case TOLK_E_CANCELLED:
+        return TOOL_INTERRUPTED;
+    default:
+        return TOOL_FAILED;
+    }
+}
+
+int tk_report_error(const char *file, tolk_status status, const tolk_error *err) {
+    char line[1024];
+    int n = 0;
+    const char *msg = err && err->msg[0] ? err->msg : tolk_status_text(status);
+    if (file)
+        n += snprintf(line + n, sizeof line - (size_t)n, "%.400s:", file);
+    if (err && err->line)
+        n += snprintf(line + n, sizeof line - (size_t)n, "%u:%u:", err->line, err->column);
+    n += snprintf(line + n, sizeof line - (size_t)n, n ? " %s" : "%s", msg);
+    if (err && !err->line && err->node != UINT32_MAX && !strstr(msg, "%"))
+        snprintf(line + n, sizeof line - (size_t)n, " (node %%%u as `tolk-jit fmt` numbers it)",
+                 err->node);
+    print_line(line);
+    return code_of(status);
+}
+
+tolk_ctx *tk_report_context(void) {
+    tolk_ctx *ctx;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status st = tolk_ctx_create(NULL, &ctx, &err);
+    if (!st)
+        return ctx;
+    tk_report_error(NULL, st, &err);
+    return NULL;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* No kernel text comes near; the parser's own limits are far below. */
+enum { MAX_BYTES = 256 << 20 };
+
+static int read_all(const char *path, char **text, size_t *len) {
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(0);
+    if (fd < 0)
+        return tk_report_usage("cannot open %.400s: %s", path, strerror(errno));
+    size_t n = 0, cap = 1 << 16;
+    char *buf = malloc(cap);
+    int code = buf ? TOOL_DONE : tk_report_failed("out of memory");
+    while (!code) {
+        ssize_t got = read(fd, buf + n, cap - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            code = tk_report_usage("cannot read %.400s: %s", path, strerror(errno));
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+        if (n > MAX_BYTES)
+            code = tk_report_usage("%.400s is larger than %d MiB: expected a kernel in text", path,
+                                   MAX_BYTES >> 20);
+        if (n == cap && !code) {
+            char *more = realloc(buf, cap * 2);
+            if (!more)
+                code = tk_report_failed("out of memory");
+            else
+                buf = more, cap *= 2;
+        }
+    }
+    close(fd);
+    if (code) {
+        free(buf);
+        return code;
+    }
+    *text = buf;
+    *len = n;
+    return TOOL_DONE;
+}
+
+int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
+    tk_source s = {0};
+    int code = read_all(path, &s.text, &s.len);
+    if (code)
+        return code;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status st = tolk_graph_create(ctx, &s.graph);
+    if (!st)
+        st = tolk_parse(s.graph, s.text, s.len, 0, &s.root, &err);
+    if (st) {
+        code = tk_report_error(path, st, &err);
+        tk_source_free(&s);
+        return code;
+    }
+    *out = s;
+    return TOOL_DONE;
+}
+
+void tk_source_free(tk_source *source) {
+    tolk_graph_destroy(source->graph);
+    free(source->text);
+    *source = (tk_source){0};
+}
+
+static int is_op(const tolk_uop *u, const char *name) {
+    return !strcmp(tolk_op_name(tolk_uop_op(u)), name);
+}
+
+int tk_source_kernel(const tk_source *source, const char *path, const char *name,
+                     const tolk_uop **out) {
+    const tolk_uop *root = source->root;
+    /* A program is its own root. */
+    if (is_op(root, "linear")) {
+        if (name && strcmp(name, tolk_kernel_name(root)))
+            return tk_report_usage("%.400s holds the program '%.100s', not '%.100s'", path,
+                                   tolk_kernel_name(root), name);
+        *out = root;
+        return TOOL_DONE;
+    }
+    if (!is_op(root, "sink") && !is_op(root, "group"))
+        return tk_report_usage("%.400s: the root is %s: expected a kernel (a sink with a name)",
+                               path, tolk_op_name(tolk_uop_op(root)));
+    *out = tolk_kernel_find(root, name);
+    if (*out)
+        return TOOL_DONE;
+    char names[512] = "";
+    size_t len = 0;
+    for (size_t i = 0; i < tolk_uop_n_src(root) && len < sizeof names && is_op(root, "group"); i++)
+        if (is_op(tolk_uop_src(root, i), "sink"))
+            len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len ? ", " : "",
+                                    tolk_kernel_name(tolk_uop_src(root, i)));
+    if (is_op(root, "sink"))
+        snprintf(names, sizeof names, "%s", tolk_kernel_name(root));
+    if (name)
+        return tk_report_usage("%.300s has no kernel '%.100s': expected %s", path, name,
+                               names[0] ? names : "a kernel in it");
+    return tk_report_usage("%.300s: which kernel? expected --kernel with one of %s", path,
+                           names[0] ? names : "(there is none)");
+}
+
+static int put_all(int fd, const char *bytes, size_t n) {
+    while (n) {
+        ssize_t put = write(fd, bytes, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return 0;
+        bytes += put;
+        n -= (size_t)put;
+    }
+    return 1;
+}
+
+/* A regular file is replaced by rename; anything else (a pipe, /dev/null) is written in place. */
+int tk_source_write(const char *path, const char *bytes, size_t n) {
+    if (!path || !strcmp(path, "-")) {
+        fwrite(bytes, 1, n, stdout); /* main() looks at stdout's error at the end */
+        return TOOL_DONE;
+    }
+    struct stat st;
+    int exists = !stat(path, &st);
+    if (exists && !S_ISREG(st.st_mode)) {
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+            return tk_report_usage("cannot write %.400s: %s", path, strerror(errno));
+        int ok = put_all(fd, bytes, n);
+        if ((close(fd) || !ok) && errno)
+            return tk_report_failed("cannot write %.400s: %s", path, strerror(errno));
+        return TOOL_DONE;
+    }
+    if (exists && access(path, W_OK))
+        return tk_report_usage("cannot write %.400s: %s", path, strerror(errno));
+    char *final = exists ? realpath(path, NULL) : strdup(path);
+    char *temp = final ? malloc(strlen(final) + 12) : NULL;
+    if (!temp) {
+        free(final);
+        return tk_report_failed("out of memory");
+    }
+    sprintf(temp, "%s.tmpXXXXXX", final);
+    int code = TOOL_DONE;
+    int fd = mkostemp(temp, O_CLOEXEC);
+    if (fd < 0) {
+        code = tk_report_usage("cannot write %.400s: %s", path, strerror(errno));
+    } else {
+        mode_t mask = umask(0);
+        umask(mask);
+        mode_t mode = exists ? st.st_mode & 07777 : 0666 & ~mask;
+        int ok = put_all(fd, bytes, n) && !fchmod(fd, mode);
+        if (close(fd))
+            ok = 0;
+        if (!ok || rename(temp, final)) {
+            code = tk_report_failed("cannot write %.400s: %s", path, strerror(errno));
+            unlink(temp);
+        }
+    }
+    free(temp);
+    free(final);
+    return code;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the commands of tolk-jit share. Every command returns an exit code: 0 done, 1 the work
+ * failed, 2 bad usage or input, 130 interrupted; before 1 and 2 one line on stderr says why.
+ */
+#ifndef TK_TOOLS_TOOL_H
+#define TK_TOOLS_TOOL_H
+
+#include <tolk/tolk.h>
+
+#include <stdio.h>
+
+enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_INTERRUPTED = 130 };
+
+/* ---- report.c: messages ---- */
+
+/* One line "tolk-jit: ..." on stderr; control characters in it become '?'. Returns the code. */
+int tk_report_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int tk_report_failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* What a call of the library returned, with the place in `file` if it has one. file may be NULL. */
+int tk_report_error(const char *file, tolk_status status, const tolk_error *err);
+/* A context with the defaults, or NULL after a message. */
+tolk_ctx *tk_report_context(void);
+
+/* ---- flags.c: the command line ---- */
+
+enum { TK_LIST_MAX = 1024 };
+
+typedef struct tk_list {
+    const char *item[TK_LIST_MAX];
+    size_t n;
+} tk_list;
+
+typedef enum tk_flag_kind {
+    TK_FLAG_BOOL,  /* to: int */
+    TK_FLAG_TEXT,  /* to: const char * */
+    TK_FLAG_LIST,  /* to: tk_list */
+    TK_FLAG_NUMBER /* to: int64_t, from 1 up */
+} tk_flag_kind;
+
+typedef struct tk_flag {
+    const char *name; /* with its dashes */
+    tk_flag_kind kind;
+    void *to;
+} tk_flag;
+
+/* Read argv[2..]: flags as "--name value" or "--name=value", the rest into files (at most max_files
+ * of them). "--" ends the flags. Returns TOOL_DONE or TOOL_USAGE. */
+int tk_flags_read(int argc, char **argv, const tk_flag *flags, size_t n_flags, tk_list *files,
+                  size_t max_files);
+
+/* ---- source.c: kernels from files ---- */
+
+typedef struct tk_source {
+    tolk_graph *graph;
+    const tolk_uop *root;
+    char *text;
+    size_t len;
+} tk_source;
+
+/* Read and parse a file, "-" for standard input. */
+int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out);
+void tk_source_free(tk_source *source);
+/* The kernel (or program) to work on: the only one, or the one of that name. */
+int tk_source_kernel(const tk_source *source, const char *path, const char *name,
+                     const tolk_uop **out);
+/* Write a file through a temporary one and a rename; "-" or NULL is standard output. */
+int tk_source_write(const char *path, const char *bytes, size_t n);
+
+/* ---- number.c: values of any dtype, from and to text ---- */
+
+/* Is this text a number (or true, false, inf, nan)? */
+int tk_number_is(const char *text);
+/* Bits of the number in a dtype, rounded once. Returns 0 if it is no value of the dtype. */
+int tk_number_bits(tolk_ctx *ctx, tolk_dtype dtype, const char *text, uint64_t *bits);
+/* Write n elements of an array, separated by spaces. */
+void tk_number_print(FILE *to, tolk_ctx *ctx, tolk_dtype dtype, const void *data, size_t n);
+
+/* ---- binding.c: arguments of a kernel ---- */
+
+enum { TK_MAX_RANK = 8 };
+
+typedef struct tk_arg {
+    tolk_param_info info;
+    char name[64]; /* the param's name, or slotN */
+    int64_t dims[TK_MAX_RANK];
+    int64_t elems;
+    /* buffers */
+    void *data, *initial; /* initial: the input of a buffer that is also stored to */
+    size_t bytes;
+    int given;       /* by --arg */
+    const char *out; /* file to write, or NULL */
+    int file_rank;   /* shape to write it with */
+    int64_t file_dims[64];
+    /* scalars */
+    int64_t value;
+    int has_value;
+} tk_arg;
+
+typedef struct tk_binding {
+    tk_arg *args;
+    size_t n;
+    void **bufs;
+    size_t *bytes;
+    size_t n_bufs;
+    int64_t *vals;
+    size_t n_vals;
+} tk_binding;
+
+typedef struct tk_binding_request {
+    tk_list args, outs, sets; /* NAME=VALUE */
+    const char *grid, *block; /* "x", "x,y" or "x,y,z" for _grid_x .. _block_z, or NULL */
+    int random;               /* inputs that are not given are drawn from *seed */
+    uint64_t *seed;
+} tk_binding_request;
+
+/* Match the arguments with the params of a kernel, load and allocate. */
+int tk_binding_make(tolk_ctx *ctx, const tolk_uop *kernel, const tk_binding_request *request,
+                    tk_binding *out);
+void tk_binding_free(tk_binding *b);
+/* Give buffers that are loaded and stored their inputs back; zero those that are only stored. */
+void tk_binding_rewind(tk_binding *b);
+/* Write the files of --out. */
+int tk_binding_save(const tk_binding *b);
+/* Next number of a seeded sequence (splitmix64). */
+uint64_t tk_binding_random(uint64_t *seed);
+
+/* ---- compare.c ---- */
+
+/* First element where two arrays differ, n if none. Bit for bit, but any NaN equals any NaN: a NaN
+ * against a number is a difference. bool: any two bytes that are not 0 are equal. */
+size_t tk_compare_first(tolk_dtype dtype, const void *a, const void *b, size_t n);
+
+/* ---- interrupt.c: Ctrl-C ---- */
+
+/* From here on Ctrl-C cancels what runs on `device`; NULL: there is nothing to cancel, it ends the
+ * process with 130. A second Ctrl-C always does. */
+void tk_interrupt_watch(tolk_device *device);
+/* Was there a Ctrl-C? */
+int tk_interrupt_seen(void);
+
+/* ---- json.c ---- */
+
+void tk_json_string(FILE *to, const char *text);
+/* Print the members of a JSON object that the library made, one a line: "  a.b  value". Strings in
+ * the list "problems" are left out and counted. */
+size_t tk_json_print_flat(FILE *to, const char *text, size_t len);
+/* Print each string of the list "problems" behind `prefix`. */
+void tk_json_print_problems(FILE *to, const char *prefix, const char *text, size_t len);
+/* Find a top-level string or number; copies its text. Returns 0 if there is none. */
+int tk_json_find(const char *text, size_t len, const char *key, char *out, size_t cap);
+
+/* ---- commands ---- */
+
+int tk_cmd_run(int argc, char **argv);
+int tk_cmd_emit(int argc, char **argv);
+int tk_cmd_verify(int argc, char **argv);
+int tk_cmd_fmt(int argc, char **argv);
+int tk_cmd_cache(int argc, char **argv);
+int tk_cmd_version(int argc, char **argv);
+int tk_cmd_devices(int argc, char **argv);
+int tk_cmd_doctor(int argc, char **argv);
+
+#endif
