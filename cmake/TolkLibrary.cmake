@@ -52,6 +52,10 @@ target_include_directories(tolk PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/i
                                        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(tolk PRIVATE $<BUILD_INTERFACE:tolk_flags> $<BUILD_INTERFACE:tolk_deps>)
 
+set(map ${PROJECT_SOURCE_DIR}/cmake/libtolk.map)
+target_link_options(tolk PRIVATE -Wl,--version-script=${map})
+set_target_properties(tolk PROPERTIES LINK_DEPENDS ${map})
+
 add_library(tolk_static STATIC ${tolk_objects})
 add_library(tolk::tolk_static ALIAS tolk_static)
 set_target_properties(tolk_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME tolk)
