@@ -2,7 +2,7 @@
  *
  * The .npy reader and writer: every dtype, version and edge shape, and every kind of bad file.
  */
-#include "../support/tk_test.h"
+#include "support/tk_test.h"
 
 #include "../../tools/npy.h"
 
