@@ -49,7 +49,7 @@ static bool grow(tk_arena *arena, size_t need) {
 void *tk_arena_alloc(tk_arena *arena, size_t bytes) {
     if (bytes > SIZE_MAX - 64)
         return NULL;
-    size_t need = (bytes + 15) & ~(size_t)15;
+    size_t need = ((bytes ? bytes : 1) + 15) & ~(size_t)15; /* NULL only means no memory */
     if ((size_t)(arena->end - arena->at) < need && !grow(arena, need))
         return NULL;
     void *p = arena->at;
