@@ -144,7 +144,7 @@ run_fuzzers() {
     for program in build/fuzz/fuzz/fuzz_*; do
         name=${program##*/fuzz_}
         mkdir -p "$out/$name"
-        TOLK_CACHE_DIR=$PWD/$out/cache-$name ASAN_OPTIONS=detect_leaks=1 \
+        TOLK_CACHE_DIR=$PWD/$out/cache-$name ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
             LSAN_OPTIONS=suppressions=tests/support/lsan.supp:print_suppressions=0 \
             UBSAN_OPTIONS=print_stacktrace=1 \
             "$program" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=3000 \

@@ -14,9 +14,9 @@ target_compile_options(
         -Wpedantic
         # a*b+c means two roundings wherever we write it
         -ffp-contract=off
-        # no path of the machine that built it: not in __FILE__, not in debug information
-        -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
-        -ffile-prefix-map=${PROJECT_BINARY_DIR}/=)
+        # no path of the machine that built it in __FILE__; a debugger may see them in a debug build
+        -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
+        $<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 if(TOLK_WERROR)
     target_compile_options(tolk_flags INTERFACE -Werror)
 endif()
