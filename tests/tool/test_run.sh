@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+#
+# run and fmt on real arrays: what comes out, on the interpreter and on the CPU.
+. "$(dirname "$0")/lib.sh"
+scale=$examples/scale.uop
+axpy=$examples/axpy.uop
+
+for device in interp CPU; do
+    # a number fills a buffer; the first elements are shown
+    expect 0 "$jit" run "$scale" --device $device --arg x=0x1.8p+0
+    has 'y = f32[1024] 4.5 4.5 4.5 4.5 4.5 4.5 4.5 4.5 ...'
+
+    # a chain through files
+    expect 0 "$jit" run "$scale" --device $device --arg x=1 --out y=three.npy
+    grep -q '^y = ' out && problem 'an output that went to a file is shown, too'
+    expect 0 "$jit" run "$scale" --device $device --arg x=three.npy
+    has 'y = f32[1024] 9 9 9'
+
+    # scalars; in place; repeated runs start from the same input
+    expect 0 "$jit" run "$axpy" --device $device --arg x=10 --arg y=1 --set n=5 --set a=0.5 --repeat 3
+    has 'y = f32[5] 6 6 6 6 6'
+    # an array may be larger than the kernel needs: the rest stays
+    expect 0 "$jit" run "$axpy" --device $device --arg x=10 --arg y=three.npy --set n=2 --arg a=1
+    has 'y = f32[1024] 13 13 3 3'
+
+    # JSON
+    expect 0 "$jit" run "$scale" --device $device --arg x=1 --json --repeat 4
+    for key in compile_ms bytes flops gflops gbps; do
+        has "\"$key\": "
+    done
+    has '"run_us": {"min": '
+    has '"median": '
+    has '"kernel": "scale"'
+    [ "$(wc -l <out)" = 1 ] || problem 'JSON is one line'
+    if [ $device = CPU ]; then
+        [ "$(number bytes)" = 8192 ] || problem "bytes $(number bytes), expected 8192"
+        [ "$(number flops)" = 1024 ] || problem "flops $(number flops), expected 1024"
+    else
+        has '"bytes": null'
+    fi
+done
+
+# standard input, and a name that looks like a flag
+expect 0 bash -c '"$1" run - --device interp --arg x=2 <"$2"' _ "$jit" "$scale"
+has 'y = f32[1024] 6'
+cp "$scale" ./--odd.uop
+expect 0 "$jit" run --device interp --arg x=2 -- --odd.uop
+
+# every dtype: number in, file out, file in; sizes 0 and 1; rank 0 and 2
+copy() { # DTYPE COUNT
+    cat <<END
+tolk.uop 1
+%0 = const index $2
+%1 = param $1 (%0) {slot=0, name="y"}
+%2 = param $1 (%0) {slot=1, name="x"}
+%3 = range index (%0) {axis=0, kind=global}
+%4 = index $1 (%2, %3)
+%5 = load $1 (%4)
+%6 = index $1 (%1, %3)
+%7 = store void (%6, %5)
+%8 = end void (%7, %3)
+%9 = sink void (%8) {name="copy"}
+END
+}
+for row in bool:true:true i8:-128:-128 i16:-32768:-32768 i32:-2147483648:-2147483648 \
+    i64:-9223372036854775808:-9223372036854775808 u8:255:255 u16:65535:65535 u32:4294967295:4294967295 \
+    u64:18446744073709551615:18446744073709551615 f16:0.1:0.0999756 f32:0.1:0.100000001 \
+    f64:0.1:0.10000000000000001 bf16:0.1:0.100098 fp8e4m3:0.1:0.101562 fp8e5m2:0.1:0.09375 \
+    f32:nan:nan f32:-inf:-inf f64:1e-320:9.9998886718268301e-321; do
+    IFS=: read -r dtype in text <<<"$row"
+    copy $dtype 3 >copy.uop
+    expect 0 "$jit" run copy.uop --device interp --arg x=$in --out y=y.npy
+    expect 0 "$jit" run copy.uop --device interp --arg x=y.npy
+    has "y = $dtype[3] $text $text $text"
+    expect 0 "$jit" run copy.uop --arg x=y.npy --out y=z.npy
+    same y.npy z.npy
+done
+copy f32 0 >empty.uop
+for device in interp CPU; do
+    expect 0 "$jit" run empty.uop --device $device --arg x=1 --out y=empty.npy
+    expect 0 "$jit" run empty.uop --device $device --arg x=empty.npy
+    has 'y = f32[0]'
+done
+cat >scalar.uop <<'END'
+tolk.uop 1
+%0 = param f32 {slot=0, name="y"}
+%1 = index f32 (%0)
+%2 = const f32 7
+%3 = store void (%1, %2)
+%4 = sink void (%3) {name="seven"}
+END
+for device in interp CPU; do
+    expect 0 "$jit" run scalar.uop --device $device --out y=seven.npy
+    grep -q "'shape': ()" seven.npy || problem 'rank 0 is written as rank 0'
+    expect 0 "$jit" run scalar.uop --device $device --arg y=seven.npy
+    has 'y = f32[] 7'
+done
+
+# several kernels in one file
+cat >two.uop <<'END'
+tolk.uop 1
+%0 = const index 2
+%1 = param f32 (%0) {slot=0, name="y"}
+%2 = const index 0
+%3 = index f32 (%1, %2)
+%4 = const f32 1
+%5 = store void (%3, %4)
+%6 = sink void (%5) {name="one"}
+%7 = const f32 2
+%8 = store void (%3, %7)
+%9 = sink void (%8) {name="two"}
+%10 = group void (%6, %9)
+END
+expect 0 "$jit" run two.uop --device interp --kernel two
+has 'y = f32[2] 2 0'
+expect 0 "$jit" run two.uop --kernel one
+has 'y = f32[2] 1 0'
+refuse 'which kernel? expected --kernel with one of one, two' "$jit" run two.uop
+refuse "no kernel 'three': expected one, two" "$jit" run two.uop --kernel three
+
+# an access out of range is a failure of the work, and says where
+npy ids.npy '<i4' '(1048576,)' < <(head -c 4194304 /dev/zero | tr '\0' '\177')
+for device in interp CPU; do
+    fail 'ids' "$jit" run "$examples/gather.uop" --device $device --arg table=1 --arg ids=ids.npy
+done
+expect 0 "$jit" run "$examples/gather.uop" --arg table=1.5 --arg ids=4095
+has 'y = f32[1048576] 1.5 1.5'
+
+# fmt: a fixed point; -i, --check
+for file in "$examples"/*.uop; do
+    expect 0 "$jit" fmt "$file"
+    cp out once.uop
+    expect 0 "$jit" fmt once.uop
+    same out once.uop
+    expect 0 "$jit" fmt --check once.uop
+done
+cp "$scale" mine.uop
+chmod 640 mine.uop
+expect 1 "$jit" fmt --check mine.uop
+expect 0 "$jit" fmt -i mine.uop
+expect 0 "$jit" fmt --check mine.uop
+[ "$(stat -c %a mine.uop)" = 640 ] || problem 'fmt -i keeps the mode of the file'
+echo broken >broken.uop
+cp broken.uop before.uop
+refuse 'broken.uop:1:' "$jit" fmt -i broken.uop
+same broken.uop before.uop
+
+# emit: uop is the canonical text; every form has something in it; an object is an ELF file
+expect 0 "$jit" emit "$scale" --emit=uop
+cp out a.uop
+expect 0 "$jit" fmt "$scale"
+same out a.uop
+for kind in opt program llvm asm; do
+    expect 0 "$jit" emit "$scale" --emit=$kind -o form.txt
+    [ -s form.txt ] || problem "--emit=$kind is empty"
+done
+expect 0 "$jit" emit "$scale" --emit=obj -o scale.o
+[ "$(head -c 4 scale.o | tail -c 3)" = ELF ] || problem 'an object is an ELF file'
+expect 0 "$jit" emit "$scale" --emit=obj --target aarch64 -o arm.o
+expect 0 "$jit" emit "$scale" --emit=opt
+cp out opt.uop
+expect 0 "$jit" run opt.uop --device interp --arg x=2
+has 'y = f32[1024] 6 6'
+finish
