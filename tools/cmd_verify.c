@@ -44,11 +44,11 @@ static int machine_runs(size_t t) {
 /* Flags of the interpreter for a target: has it FMA? */
 static uint32_t interpreter_flags(const char *target) {
     for (size_t i = 0; i < N_TARGETS; i++)
-        if (target && !strcmp(target, targets[i].name))
+        if (!strcmp(target, targets[i].name))
             return targets[i].fma ? 0 : TOLK_INTERPRET_NO_FMA;
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("fma") || (target && strstr(target, "-fma")))
+    if (!__builtin_cpu_supports("fma") || strstr(target, "-fma"))
         return TOLK_INTERPRET_NO_FMA;
 #endif
     return 0;
@@ -195,7 +195,6 @@ static int check_target(job *j, tolk_device *device, const char *target, int str
     opts.target = target;
     opts.strict = (uint32_t)strict;
     const char *mode = strict ? "strict, kernel as written" : "optimized kernel";
-    const char *shown = target ? target : "native";
     tolk_graph *graph = NULL;
     const tolk_uop *reference = j->kernel;
     if (!strict && (code = optimized(j, &opts, &graph, &reference)))
@@ -209,7 +208,7 @@ static int check_target(job *j, tolk_device *device, const char *target, int str
     if (!code)
         code = interpret(j, reference, interpreter_flags(target), &expected);
     if (!code)
-        code = launch_and_compare(j, device, shown, mode, program, expected);
+        code = launch_and_compare(j, device, target, mode, program, expected);
     tolk_program_unref(program);
     tolk_graph_destroy(graph);
     if (code)
@@ -218,9 +217,9 @@ static int check_target(job *j, tolk_device *device, const char *target, int str
     if (before == j->n_differ && j->json)
         printf("{\"device\": \"%s\", \"target\": \"%s\", \"mode\": \"%s\", \"round\": %" PRId64
                ", \"ok\": true}\n",
-               tolk_device_name(device), shown, mode, j->round);
+               tolk_device_name(device), target, mode, j->round);
     else if (before == j->n_differ && j->round == 1)
-        printf("same     %s %s (%s)%s\n", tolk_device_name(device), shown, mode,
+        printf("same     %s %s (%s)%s\n", tolk_device_name(device), target, mode,
                expected == TOLK_E_RANGE ? ", accesses out of range included" : "");
     return TOOL_DONE;
 }
@@ -236,7 +235,7 @@ static int check_device(job *j, const char *name) {
     for (size_t t = 0; t < n && !code; t++) {
         const char *target = j->targets.n    ? j->targets.item[t]
                              : t < N_TARGETS ? targets[t].name
-                                             : NULL; /* NULL: TOLK_CPU, else this machine's own */
+                                             : "native";
         if (!j->targets.n && t < N_TARGETS && !machine_runs(t))
             continue;
         for (int strict = 0; strict <= 1 && !code; strict++)
