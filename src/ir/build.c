@@ -301,14 +301,10 @@ const tolk_uop *tolk_param_sym(tolk_graph *graph, tolk_dtype dtype, const tolk_u
 const tolk_uop *tolk_param(tolk_graph *graph, tolk_dtype dtype, const int64_t *dims, size_t rank,
                            int64_t slot, const char *name) {
     const tolk_uop *sizes[MAX_RANK];
-    int64_t elems = 1;
     for (size_t i = 0; i < rank && i < MAX_RANK; i++) {
         if (dims[i] < 0)
             return tk_graph_fail(graph, TOLK_E_SHAPE, "param: dimension %zu is %lld", i,
                                  (long long)dims[i]);
-        if (dims[i] && __builtin_mul_overflow(elems, dims[i], &elems))
-            return tk_graph_fail(graph, TOLK_E_LIMIT,
-                                 "param: too large: the number of elements does not fit 63 bits");
         sizes[i] = tk_uop_index_const(graph, dims[i]);
     }
     return tolk_param_sym(graph, dtype, sizes, rank, slot, name);
