@@ -339,24 +339,26 @@ tolk_status tk_params_eval(const tolk_uop *expr, const tk_params *params, const 
 
 tolk_status tk_params_shape(const tk_param *param, const tk_params *params, const int64_t *vals,
                             int64_t *dims, int64_t *elems, tolk_error *err) {
-    int64_t product = 1;
+    int64_t d[TK_PARAMS_MAX_RANK], product = 1;
+    bool empty = false; /* whatever the other dimensions are */
     char text[64];
     for (uint32_t i = 0; i < param->rank; i++) {
-        int64_t d = 0;
-        TK_TRY(tk_params_eval(param->dim[i], params, vals, &d, err));
-        if (d < 0)
+        TK_TRY(tk_params_eval(param->dim[i], params, vals, &d[i], err));
+        if (d[i] < 0)
             return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
                                   "dimension %u of param %s is %lld", i,
-                                  tk_params_text(param, text), (long long)d);
-        if (!tk_check_mul(&product, d))
+                                  tk_params_text(param, text), (long long)d[i]);
+        empty |= d[i] == 0;
+    }
+    for (uint32_t i = 0; !empty && i < param->rank; i++)
+        if (!tk_check_mul(&product, d[i]))
             return tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
                                   "param %s is too large: its number of elements does not fit 63 "
                                   "bits",
                                   tk_params_text(param, text));
-        if (dims)
-            dims[i] = d;
-    }
-    *elems = product;
+    for (uint32_t i = 0; dims && i < param->rank; i++)
+        dims[i] = d[i];
+    *elems = empty ? 0 : product;
     return TOLK_OK;
 }
 
