@@ -44,12 +44,13 @@ typedef struct tk_mathfn_expansion {
     const tolk_uop *fast, *slow, *cond;
 } tk_mathfn_expansion;
 
-/* Build the nodes of op(a), or pow(a, b), beside a in graph.
+/* Build the nodes of op(a), or of a to the power of b, in graph.
  *
- *   a, b: of one float dtype, with any number of lanes; the results have that dtype and cond is bool
- *         of those lanes. b is NULL unless op is POW.
- *   fma: as above; with it the nodes hold MULACC, without it none.
- * On failure all three are NULL and graph holds the error. Threads: one at a time per graph.
+ *   a, b: of one float dtype and any number of lanes, those of the results; cond is bool.
+ *         b is NULL unless op is POW.
+ *   fma:  as above; with it the nodes hold MULACC, without it none.
+ * Errors:  all three are NULL and graph holds the error.
+ * Threads: one at a time per graph.
  */
 tk_mathfn_expansion tk_mathfn_expand(tolk_graph *graph, tk_op op, const tolk_uop *a,
                                      const tolk_uop *b, bool fma);

@@ -34,6 +34,7 @@ static inline double muladd_f64(bool has_fma, double a, double b, double c) {
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) ((a) * (b))
 #define DIV(a, b) ((a) / (b))
+#define NEG(a) (-(a))
 #define MULADD(a, b, c) _Generic((a), float: muladd_f32, double: muladd_f64)(m, a, b, c)
 #define LT(a, b) ((a) < (b))
 #define EQ(a, b) ((a) == (b))
@@ -110,10 +111,15 @@ static inline double cast_i64(int64_t v) {
 #define F64_OF_F32(a) ((double)(a))
 #define F32_OF_F64(a) ((float)(a))
 #define F64_OF_I32(a) ((double)(a))
+#define I64_OF_I32(a) ((int64_t)(a))
 #define I64_OF_U32(a) ((int64_t)(uint32_t)(a))
 #define I32_OF_I64(a) ((int32_t)(a))
 
+/* The context is not used where a body needs no FMA. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "ir/math.def"
+#pragma GCC diagnostic pop
 
 #define EVAL_SLOW(OP, name, T)                                                                     \
     static float_##T eval_##name##_##T(bool fma, float_##T x) {                                    \
@@ -145,10 +151,12 @@ TK_MATHFN_POW(EVAL_POW)
 #define OF_f64(bits) float_i64((int64_t)(bits))
 #define TO_f32(v) ((uint32_t)bits_f32(v))
 #define TO_f64(v) ((uint64_t)bits_f64(v))
+/* clang-format off */
 #define DISPATCH1(OP, name, T)                                                                     \
     CASE_##T(OP) : return TO_##T(eval_##name##_##T(fma, OF_##T(a)));
 #define DISPATCH2(OP, name, T)                                                                     \
     CASE_##T(OP) : return TO_##T(eval_##name##_##T(fma, OF_##T(a), OF_##T(b)));
+/* clang-format on */
 
 uint64_t tk_mathfn_eval(tk_op op, tolk_dtype dtype, uint64_t a, uint64_t b, bool fma) {
     dtype &= 0xff;
@@ -167,8 +175,4 @@ uint64_t tk_mathfn_eval(tk_op op, tolk_dtype dtype, uint64_t a, uint64_t b, bool
     default:
         return 0;
     }
-}
-
-bool tk_mathfn_is(tk_op op) {
-    return (op >= TK_OP_EXP && op <= TK_OP_ERF) || op == TK_OP_POW;
 }
