@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "ir/verify.h"
+
+#include "ir/shape.h"
+#include "ir/verify_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- messages ---- */
+
+uint32_t tk_verify_number(const tk_verify_cx *cx, const tolk_uop *u) {
+    tk_walk_list nodes;
+    tk_vec_init(&nodes, cx->al);
+    uint32_t number = TK_NO_NODE;
+    if (tk_walk(cx->root, &nodes) == TOLK_OK)
+        for (size_t i = 0; i < nodes.n && number == TK_NO_NODE; i++)
+            if (nodes.at[i] == u)
+                number = (uint32_t)i;
+    tk_vec_fini(&nodes);
+    return number;
+}
+
+tolk_status tk_verify_fail(const tk_verify_cx *cx, const tolk_uop *u, tolk_status code,
+                           const char *fmt, ...) {
+    char text[200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (!cx->err)
+        return code;
+    uint32_t number = tk_verify_number(cx, u);
+    return tk_status_fail(cx->err, code, number, "%%%u %s: %s", number,
+                          tk_op_get(tk_uop_op(u))->name, text);
+}
+
+/* A message that begins with "op: " already. */
+static tolk_status pass_on(const tk_verify_cx *cx, const tolk_uop *u, const tolk_error *why) {
+    uint32_t number = cx->err ? tk_verify_number(cx, u) : 0;
+    return tk_status_fail(cx->err, why->code, number, "%%%u %s", number, why->msg);
+}
+
+tolk_status tk_verify_node(const tk_verify_cx *cx, const tolk_uop *u, uint8_t stage) {
+    tolk_error why = TOLK_ERROR_INIT;
+    if (!(tk_op_get(tk_uop_op(u))->stages & stage)) {
+        const char *name = stage == TK_STAGE_T   ? "tensor"
+                           : stage == TK_STAGE_K ? "kernel"
+                                                 : "program";
+        bool nameless = stage == TK_STAGE_T && tk_uop_is(cx->root, TK_OP_SINK);
+        return tk_verify_fail(cx, u, TOLK_E_VERIFY, "no op of the %s stage%s", name,
+                              nameless ? " (the sink of a kernel has a name)" : "");
+    }
+    return tk_check_uop(u, &why) == TOLK_OK ? TOLK_OK : pass_on(cx, u, &why);
+}
+
+/* ---- tensor stage ---- */
+
+/* Is source i of u the body of a call, which is of another stage? */
+static bool is_body(const tolk_uop *u, uint32_t i) {
+    if (tk_uop_is(u, TK_OP_PROGRAM))
+        return i < 2;
+    return tk_uop_is(u, TK_OP_CALL) && i == 0 && tk_uop_is(u->src[0], TK_OP_SINK);
+}
+
+static tolk_status tensor_node(const tk_verify_cx *cx, tk_verify_defs *defs, const tolk_uop *u) {
+    TK_TRY(tk_verify_node(cx, u, TK_STAGE_T));
+    if (tk_uop_lanes(u) != 1)
+        return tk_verify_fail(cx, u, TOLK_E_DTYPE, "a vector, expected at the program stage only");
+    TK_TRY(tk_verify_defs_add(defs, u));
+    const tk_shape *shape;
+    const tolk_uop *at = u;
+    tolk_error why = TOLK_ERROR_INIT;
+    return tk_shape_get(u, &shape, &at, &why) == TOLK_OK ? TOLK_OK : pass_on(cx, at, &why);
+}
+
+static tolk_status body(const tk_verify_cx *cx, const tolk_uop *u) {
+    return tk_uop_is(u, TK_OP_SINK) ? tk_verify_kernel(cx, u) : tk_verify_program(cx, u);
+}
+
+/* In reverse post-order every user comes before its sources, so that one pass finds the nodes that
+ * are reached other than through bodies. */
+static tolk_status mark(const tk_walk_list *nodes, tk_walk_map *outside, tk_walk_map *bodies) {
+    enum { HERE = 1 };
+    if (!tk_walk_map_put(outside, tk_vec_last(nodes)->id, HERE))
+        return TOLK_E_NOMEM;
+    for (size_t k = nodes->n; k-- > 0;) {
+        const tolk_uop *u = nodes->at[k];
+        if (!tk_walk_map_get(outside, u->id))
+            continue;
+        for (uint32_t i = 0; i < u->n_src; i++)
+            if (!tk_walk_map_put(is_body(u, i) ? bodies : outside, u->src[i]->id, HERE))
+                return TOLK_E_NOMEM;
+    }
+    return TOLK_OK;
+}
+
+static tolk_status tensor_nodes(const tk_verify_cx *cx, const tk_walk_list *nodes,
+                                tk_walk_map *outside, tk_walk_map *bodies, tk_verify_defs *defs) {
+    if (mark(nodes, outside, bodies) != TOLK_OK)
+        return tk_status_nomem(cx->err);
+    for (size_t i = 0; i < nodes->n; i++)
+        if (tk_walk_map_get(outside, nodes->at[i]->id))
+            TK_TRY(tensor_node(cx, defs, nodes->at[i]));
+    for (size_t i = 0; i < nodes->n; i++)
+        if (tk_walk_map_get(bodies, nodes->at[i]->id))
+            TK_TRY(body(cx, nodes->at[i]));
+    return TOLK_OK;
+}
+
+static tolk_status verify_tensor(const tk_verify_cx *cx) {
+    tk_walk_list nodes;
+    tk_walk_map outside, bodies;
+    tk_verify_defs defs;
+    tk_vec_init(&nodes, cx->al);
+    tk_walk_map_init(&outside, cx->al);
+    tk_walk_map_init(&bodies, cx->al);
+    tk_verify_defs_init(&defs, cx);
+    tolk_status st = tk_walk(cx->root, &nodes);
+    st = st == TOLK_OK ? tensor_nodes(cx, &nodes, &outside, &bodies, &defs)
+                       : tk_status_nomem(cx->err);
+    tk_verify_defs_fini(&defs);
+    tk_walk_map_fini(&bodies);
+    tk_walk_map_fini(&outside);
+    tk_vec_fini(&nodes);
+    return st;
+}
+
+/* ---- several kernels ---- */
+
+static tolk_status kernels(const tk_verify_cx *cx, tk_map *names) {
+    const tolk_uop *root = cx->root;
+    if (tk_uop_is(root, TK_OP_SINK))
+        return tk_verify_kernel(cx, root);
+    if (!tk_uop_is(root, TK_OP_GROUP) || root->n_src == 0)
+        return tk_verify_fail(cx, root, TOLK_E_VERIFY,
+                              "the root of kernels is a sink, or a group of sinks");
+    TK_TRY(tk_verify_node(cx, root, TK_STAGE_K));
+    for (uint32_t i = 0; i < root->n_src; i++) {
+        const tolk_uop *sink = root->src[i];
+        if (!tk_uop_is(sink, TK_OP_SINK))
+            return tk_verify_fail(cx, root, TOLK_E_VERIFY, "operand %u is %s, expected a sink", i,
+                                  tk_op_get(tk_uop_op(sink))->name);
+        const tk_blob *name = tk_uop_attr(sink, TK_A_SINK_NAME).blob;
+        if (!name)
+            return tk_verify_fail(cx, sink, TOLK_E_VERIFY, "one of several kernels has no name");
+        if (tk_map_find(names, (uintptr_t)name))
+            return tk_verify_fail(cx, sink, TOLK_E_VERIFY, "two kernels are named \"%.60s\"",
+                                  name->str);
+        if (!tk_map_put(names, (uintptr_t)name, 1))
+            return tk_status_nomem(cx->err);
+        TK_TRY(tk_verify_kernel(cx, sink));
+    }
+    return TOLK_OK;
+}
+
+/* ---- entry ---- */
+
+static bool is_named_sink(const tolk_uop *u) {
+    return tk_uop_is(u, TK_OP_SINK) && tk_uop_str(u, TK_A_SINK_NAME);
+}
+
+tolk_stage tk_verify_stage(const tolk_uop *root) {
+    if (is_named_sink(root))
+        return TOLK_STAGE_KERNEL;
+    if (tk_uop_is(root, TK_OP_LINEAR)) {
+        for (uint32_t i = 0; i < root->n_src; i++)
+            if (tk_uop_is(root->src[i], TK_OP_CALL))
+                return TOLK_STAGE_TENSOR;
+        return TOLK_STAGE_PROGRAM;
+    }
+    if (!tk_uop_is(root, TK_OP_GROUP) || root->n_src == 0)
+        return TOLK_STAGE_TENSOR;
+    for (uint32_t i = 0; i < root->n_src; i++)
+        if (!is_named_sink(root->src[i]))
+            return TOLK_STAGE_TENSOR;
+    return TOLK_STAGE_KERNEL;
+}
+
+tolk_status tk_verify(const tolk_uop *root, tolk_stage stage, tolk_error *err) {
+    tk_verify_cx cx = {root, root->graph->al, err};
+    if (stage == TOLK_STAGE_ANY)
+        stage = tk_verify_stage(root);
+    switch (stage) {
+    case TOLK_STAGE_TENSOR:
+        return verify_tensor(&cx);
+    case TOLK_STAGE_KERNEL: {
+        tk_map names;
+        tk_map_init(&names, cx.al);
+        tolk_status st = kernels(&cx, &names);
+        tk_map_fini(&names);
+        return st;
+    }
+    case TOLK_STAGE_PROGRAM:
+        return tk_verify_program(&cx, root);
+    default:
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "%d is the number of no stage",
+                              (int)stage);
+    }
+}
+
+tolk_status tolk_verify(const tolk_uop *root, tolk_stage stage, tolk_error *err) {
+    if (!root)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "verify: the root is NULL");
+    return tk_verify(root, stage, err);
+}

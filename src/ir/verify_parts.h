@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files verify*.c share; nobody else includes this.
+ */
+#ifndef TK_IR_VERIFY_PARTS_H
+#define TK_IR_VERIFY_PARTS_H
+
+#include "ir/check.h"
+#include "ir/walk.h"
+
+typedef struct tk_verify_cx {
+    const tolk_uop *root; /* whole graph, for the numbers of nodes */
+    const tolk_allocator *al;
+    tolk_error *err;
+} tk_verify_cx;
+
+/* Fails with "%N op: ..." for node u. Walks the graph to find N: only failures pay for it. */
+tolk_status tk_verify_fail(const tk_verify_cx *cx, const tolk_uop *u, tolk_status code,
+                           const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Number of u as tolk_print(root) numbers it; TK_NO_NODE if it is not below the root. */
+uint32_t tk_verify_number(const tk_verify_cx *cx, const tolk_uop *u);
+/* The node's own rules (check.h), and its op must be one of the stage (TK_STAGE_T, _K, _P). */
+tolk_status tk_verify_node(const tk_verify_cx *cx, const tolk_uop *u, uint8_t stage);
+
+/* The params, buffers and specials that one kernel or program declares, and whether they agree. */
+typedef struct tk_verify_defs {
+    const tk_verify_cx *cx;
+    tk_map slots, names; /* slot, or address of the name -> address of the PARAM */
+    const tolk_uop *special[6][3];
+    const tolk_uop *dynamic; /* the local buffer whose size each launch gives */
+} tk_verify_defs;
+
+void tk_verify_defs_init(tk_verify_defs *d, const tk_verify_cx *cx);
+void tk_verify_defs_fini(tk_verify_defs *d);
+/* Take note of u, whatever it is. */
+tolk_status tk_verify_defs_add(tk_verify_defs *d, const tolk_uop *u);
+
+/* What a node stands for, where values, memory and places in memory must be told apart. */
+typedef enum tk_verify_kind {
+    TK_VERIFY_VALUE = 1,
+    TK_VERIFY_EFFECT,
+    TK_VERIFY_BUFFER,
+    TK_VERIFY_PLACE,
+    TK_VERIFY_INVALID, /* the constant itself */
+    TK_VERIFY_GATED,   /* where(valid, i, invalid) */
+    TK_VERIFY_STACK    /* several scalars: a shape, or a matrix */
+} tk_verify_kind;
+
+tolk_status tk_verify_kernel(const tk_verify_cx *cx, const tolk_uop *sink);
+tolk_status tk_verify_program(const tk_verify_cx *cx, const tolk_uop *linear);
+
+#endif
