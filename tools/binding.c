@@ -93,16 +93,35 @@ static int set_scalar(tolk_ctx *ctx, tk_arg *a, const char *flag, const char *te
     return TOOL_DONE;
 }
 
+/* "x", "x,y" or "x,y,z" into dims; how many, or 0 if the text is something else. */
+static int split_dims(const char *text, char dims[3][24]) {
+    for (int d = 0; d < 3; d++) {
+        size_t len = strspn(text, "0123456789");
+        if (!len || len >= sizeof dims[d])
+            return 0;
+        memcpy(dims[d], text, len);
+        dims[d][len] = 0;
+        text += len;
+        if (!*text)
+            return d + 1;
+        if (*text++ != ',')
+            return 0;
+    }
+    return 0;
+}
+
 /* --global 4,2: the reserved variables _grid_x, _grid_y ... */
 static int set_launch_dims(tolk_ctx *ctx, tk_binding *b, const tolk_uop *kernel, const char *flag,
                            const char *text, const char *prefix) {
-    for (int d = 0; text && *text; d++) {
-        char number[32], name[16];
-        size_t len = strcspn(text, ",");
-        if (d == 3 || !len || len >= sizeof number || strspn(text, "0123456789") != len)
-            return tk_report_usage("%s: expected one to three whole numbers as x,y,z", flag);
-        memcpy(number, text, len);
-        number[len] = 0;
+    if (!text)
+        return TOOL_DONE;
+    char dims[3][24];
+    int n = split_dims(text, dims);
+    if (!n)
+        return tk_report_usage("%s %.100s: expected one to three whole numbers as x,y,z", flag,
+                               text);
+    for (int d = 0; d < n; d++) {
+        char name[16];
         snprintf(name, sizeof name, "%s_%c", prefix, "xyz"[d]);
         size_t i = 0;
         while (i < b->n && strcmp(b->args[i].name, name))
@@ -111,12 +130,9 @@ static int set_launch_dims(tolk_ctx *ctx, tk_binding *b, const tolk_uop *kernel,
             return tk_report_usage("%s: kernel %s takes no size from the call: it has no variable "
                                    "%s",
                                    flag, tolk_kernel_name(kernel), name);
-        int code = set_scalar(ctx, &b->args[i], flag, number);
+        int code = set_scalar(ctx, &b->args[i], flag, dims[d]);
         if (code)
             return code;
-        text += len;
-        if (*text == ',' && !*++text)
-            return tk_report_usage("%s: expected a number after the comma", flag);
     }
     return TOOL_DONE;
 }

@@ -96,6 +96,27 @@ for device in interp CPU; do
     has 'y = f32[] 7'
 done
 
+# a size that the call gives
+cat >grid.uop <<'END'
+tolk.uop 1
+%0 = param i32 {slot=1, name="_grid_x", space=alu, min=1, max=1024}
+%1 = cast index (%0)
+%2 = param f32 (%1) {slot=0, name="y"}
+%3 = range index (%1) {axis=0, kind=global}
+%4 = cast f32 (%3)
+%5 = index f32 (%2, %3)
+%6 = store void (%5, %4)
+%7 = end void (%6, %3)
+%8 = sink void (%7) {name="count"}
+END
+for device in interp CPU; do
+    expect 0 "$jit" run grid.uop --device $device --global 3
+    has 'y = f32[3] 0 1 2'
+done
+refuse '_grid_x=0: expected 1 to 1024' "$jit" run grid.uop --global 0
+refuse '_grid_x=2000: expected 1 to 1024' "$jit" run grid.uop --global 2000
+refuse 'it has no variable _grid_y' "$jit" run grid.uop --global 3,3
+
 # several kernels in one file
 cat >two.uop <<'END'
 tolk.uop 1

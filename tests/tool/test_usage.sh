@@ -68,8 +68,11 @@ refuse 'expected a number of dtype i32' "$jit" run "$axpy" --set n=four
 refuse 'expected a number of dtype f32' "$jit" run "$axpy" --set 'a=1 (%0)'
 refuse 'has a value already' "$jit" run "$axpy" --set n=4 --arg n=4
 refuse '--global: kernel scale takes no size from the call' "$jit" run "$scale" --arg x=1 --global 4
-refuse '--global: expected one to three whole numbers' "$jit" run "$scale" --arg x=1 --global 4,a
-refuse '--local: expected one to three whole numbers' "$jit" run "$scale" --arg x=1 --local -4
+refuse '--global 4,a: expected one to three whole numbers' "$jit" run "$scale" --arg x=1 --global 4,a
+for dims in '' , 4, ,4 1,2,3,4 1,,2 4.5; do
+    refuse 'expected one to three whole numbers' "$jit" run "$scale" --arg x=1 "--global=$dims"
+done
+refuse '--local -4: expected one to three whole numbers' "$jit" run "$scale" --arg x=1 --local -4
 
 # files of arrays
 head -c 4096 /dev/zero | npy good.npy '<f4' '(1024,)'
