@@ -129,9 +129,8 @@ static void test_round_at_every_midpoint_ties_to_even(void **state) {
         for (uint64_t code = 0; code <= n->last_finite; code++) {
             double lo = tk_narrow_widen(n->dtype, code);
             /* Above the last one, the neighbour it would have decides. */
-            double hi = code < n->last_finite
-                            ? tk_narrow_widen(n->dtype, code + 1)
-                            : 2 * lo - tk_narrow_widen(n->dtype, code - 1);
+            double hi = code < n->last_finite ? tk_narrow_widen(n->dtype, code + 1)
+                                              : 2 * lo - tk_narrow_widen(n->dtype, code - 1);
             uint64_t above = code < n->last_finite ? code + 1 : n->inf;
             double mid = lo + (hi - lo) / 2;
             check_one(n, mid, code & 1 ? above : code);
@@ -220,9 +219,9 @@ static void test_fma_rounds_the_exact_sum_once(void **state) {
     assert_int_equal(tk_narrow_fma(TOLK_BF16, half, half, 0x3f80), 0x3f80);
     uint64_t big = tk_narrow_round(TOLK_BF16, 0x1.02p+10); /* 258^2 = 66564 */
     uint64_t tiny = tk_narrow_round(TOLK_BF16, 0x1p-90);
-    assert_int_equal(tk_narrow_fma(TOLK_BF16, tk_narrow_round(TOLK_BF16, 257 * 0x1p0), 0x3f80,
-                                   tiny),
-                     tk_narrow_round(TOLK_BF16, 256));
+    assert_int_equal(
+        tk_narrow_fma(TOLK_BF16, tk_narrow_round(TOLK_BF16, 257 * 0x1p0), 0x3f80, tiny),
+        tk_narrow_round(TOLK_BF16, 256));
     assert_int_equal(tk_narrow_fma(TOLK_BF16, big, big, tiny),
                      tk_narrow_round(TOLK_BF16, nextafter(0x1.02p+10 * 0x1.02p+10, INFINITY)));
     /* 1.5 * 0x1.55p0 = 0x1.ff8p0 is a tie of bf16; the sign of what comes to it decides. */
@@ -299,8 +298,7 @@ static void test_CAST_03_u32_to_f16_rounds_and_overflows_to_inf(void **state) {
 
 static void test_CAST_05_bf16_rounds_and_keeps_nan(void **state) {
     (void)state;
-    assert_true(tk_narrow_bf16_to_f32(tk_narrow_bf16_from_f32(0.2691408770292272F)) ==
-                0.26953125F);
+    assert_true(tk_narrow_bf16_to_f32(tk_narrow_bf16_from_f32(0.2691408770292272F)) == 0.26953125F);
     assert_true(tk_narrow_bf16_to_f32(tk_narrow_bf16_from_f32(3.14F)) == 3.140625F);
     assert_true(tk_narrow_bf16_to_f32(tk_narrow_bf16_from_f32(1e-8F)) == 1.00117177e-08F);
     assert_int_equal(tk_narrow_bf16_from_f32(FLT_MAX), 0x7f80);
