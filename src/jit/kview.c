@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit/kview.h"
+
+#include <string.h>
+
+bool tk_kview_init(tk_kview *v, const tolk_uop *root) {
+    tolk_graph *g = root->graph;
+    *v = (tk_kview){.root = root, .al = g->al, .n_ids = (size_t)root->id + 1};
+    tk_vec_init(&v->order, v->al);
+    tk_vec_init(&v->ranges, v->al);
+    v->reached = tk_alloc_zero(v->al, v->n_ids * sizeof *v->reached);
+    v->range_no = tk_alloc(v->al, v->n_ids * sizeof *v->range_no);
+    if (!v->reached || !v->range_no)
+        goto fail;
+    memset(v->range_no, 0xff, v->n_ids * sizeof *v->range_no);
+    /* Sources have lower ids than their users, so one sweep down finds what is reached, and
+     * ascending ids are a topological order. */
+    size_t n = 0;
+    v->reached[root->id] = true;
+    for (size_t id = v->n_ids; id-- > 0;) {
+        if (!v->reached[id])
+            continue;
+        n++;
+        const tolk_uop *u = g->nodes.at[id];
+        for (uint32_t i = 0; i < u->n_src; i++)
+            v->reached[u->src[i]->id] = true;
+    }
+    if (!tk_vec_reserve(&v->order, n))
+        goto fail;
+    for (size_t id = 0; id < v->n_ids; id++) {
+        const tolk_uop *u = g->nodes.at[id];
+        if (!v->reached[id])
+            continue;
+        tk_vec_push(&v->order, u);
+        if (tk_uop_is(u, TK_OP_RANGE)) {
+            v->range_no[id] = (uint32_t)v->ranges.n;
+            if (!tk_vec_push(&v->ranges, u))
+                goto fail;
+        }
+    }
+    v->words = (uint32_t)(v->ranges.n + 63) / 64;
+    if (!v->words)
+        v->words = 1;
+    v->sets = tk_alloc_zero(v->al, v->n_ids * v->words * sizeof *v->sets);
+    if (!v->sets)
+        goto fail;
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *u = v->order.at[k];
+        uint64_t *set = v->sets + (size_t)u->id * v->words;
+        uint32_t open = tk_uop_is(u, TK_OP_RANGE) ? 1 : tk_kview_closes(u);
+        for (uint32_t i = 0; i < open; i++)
+            for (uint32_t w = 0; w < v->words; w++)
+                set[w] |= tk_kview_set(v, u->src[i])[w];
+        if (tk_uop_is(u, TK_OP_RANGE)) {
+            tk_set_add(set, v->range_no[u->id]);
+            continue;
+        }
+        for (uint32_t i = open; i < u->n_src; i++) {
+            const uint64_t *closed = tk_kview_set(v, u->src[i]);
+            for (uint32_t w = 0; w < v->words; w++)
+                if (!tk_uop_is(u->src[i], TK_OP_RANGE))
+                    set[w] &= ~closed[w];
+            if (tk_uop_is(u->src[i], TK_OP_RANGE)) {
+                uint32_t no = v->range_no[u->src[i]->id];
+                set[no / 64] &= ~((uint64_t)1 << (no % 64));
+            }
+        }
+    }
+    return true;
+fail:
+    tk_kview_fini(v);
+    return false;
+}
+
+void tk_kview_fini(tk_kview *v) {
+    tk_vec_fini(&v->order);
+    tk_vec_fini(&v->ranges);
+    tk_alloc_free(v->al, v->reached, v->n_ids * sizeof *v->reached);
+    tk_alloc_free(v->al, v->range_no, v->n_ids * sizeof *v->range_no);
+    tk_alloc_free(v->al, v->sets, v->n_ids * v->words * sizeof *v->sets);
+    v->reached = NULL;
+    v->range_no = NULL;
+    v->sets = NULL;
+}
+
+const tolk_uop *tk_kview_buffer(const tolk_uop *u) {
+    while (tk_uop_is(u, TK_OP_INDEX) || tk_uop_is(u, TK_OP_AFTER))
+        u = u->src[0];
+    return u;
+}
+
+const tolk_uop *tk_kview_rebuild(tk_kview *v, tk_kview_fn fn, void *user) {
+    tolk_graph *g = v->root->graph;
+    const tolk_uop **map = v->map = tk_alloc_zero(v->al, v->n_ids * sizeof *map);
+    TK_VEC(const tolk_uop *) src;
+    tk_vec_init(&src, v->al);
+    const tolk_uop *root = NULL;
+    if (!map)
+        tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
+    for (size_t k = 0; map && k < v->order.n; k++) {
+        const tolk_uop *u = v->order.at[k];
+        if (!tk_vec_resize(&src, u->n_src)) {
+            tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
+            break;
+        }
+        for (uint32_t i = 0; i < u->n_src; i++)
+            src.at[i] = map[u->src[i]->id];
+        map[u->id] = fn(user, v, u, src.at, u->n_src);
+        if (!map[u->id])
+            break;
+        if (u == v->root)
+            root = map[u->id];
+    }
+    tk_alloc_free(v->al, map, v->n_ids * sizeof *map);
+    v->map = NULL;
+    tk_vec_fini(&src);
+    return root;
+}

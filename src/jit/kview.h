@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A kernel as passes look at it: its nodes in topological order, its ranges, and for each node the
+ * set of ranges it depends on (docs/ir.md, "Ranges").
+ */
+#ifndef TK_JIT_KVIEW_H
+#define TK_JIT_KVIEW_H
+
+#include "ir/uop.h"
+
+typedef TK_VEC(const tolk_uop *) tk_uops;
+
+typedef struct tk_kview {
+    const tolk_uop *root;
+    tk_uops order;  /* every node reached, sources first */
+    tk_uops ranges; /* the RANGE nodes among them */
+    uint32_t words; /* 64-bit words of one set */
+    size_t n_ids;   /* nodes with a lower id have a set */
+    uint64_t *sets; /* n_ids * words */
+    uint32_t *range_no; /* by id: number in ranges, UINT32_MAX for others */
+    bool *reached;      /* by id */
+    const tolk_uop **map; /* while rebuilding: the new nodes so far, by old id */
+    const tolk_allocator *al;
+} tk_kview;
+
+/* Look at root. False when out of memory (nothing to free then). Cost: O(nodes * ranges / 64). */
+bool tk_kview_init(tk_kview *v, const tolk_uop *root);
+void tk_kview_fini(tk_kview *v);
+
+/* Bits of the ranges u depends on, as numbered in v->ranges. */
+static inline const uint64_t *tk_kview_set(const tk_kview *v, const tolk_uop *u) {
+    TK_ASSERT(u->id < v->n_ids && v->reached[u->id]);
+    return v->sets + (size_t)u->id * v->words;
+}
+static inline uint32_t tk_kview_no(const tk_kview *v, const tolk_uop *range) {
+    return v->range_no[range->id];
+}
+static inline bool tk_set_has(const uint64_t *set, uint32_t bit) {
+    return set[bit / 64] >> (bit % 64) & 1;
+}
+static inline void tk_set_add(uint64_t *set, uint32_t bit) {
+    set[bit / 64] |= (uint64_t)1 << (bit % 64);
+}
+static inline bool tk_kview_depends(const tk_kview *v, const tolk_uop *u, const tolk_uop *range) {
+    return tk_set_has(tk_kview_set(v, u), tk_kview_no(v, range));
+}
+/* First source that closes ranges: those at and behind it are closed ranges. n_src if none. */
+static inline uint32_t tk_kview_closes(const tolk_uop *u) {
+    return tk_uop_is(u, TK_OP_END) || tk_uop_is(u, TK_OP_REDUCE) ? 1 : u->n_src;
+}
+/* The buffer behind a place or buffer expression: through INDEX and AFTER to PARAM or BUFFER. */
+const tolk_uop *tk_kview_buffer(const tolk_uop *u);
+/* Is it memory that other iterations and the caller see (param, global buffer)? */
+static inline bool tk_kview_is_global(const tolk_uop *buffer) {
+    return tk_uop_is(buffer, TK_OP_PARAM) ||
+           (tk_uop_is(buffer, TK_OP_BUFFER) &&
+            tk_uop_int(buffer, TK_A_BUFFER_SPACE) == TK_SPACE_GLOBAL);
+}
+static inline tk_axis tk_kview_axis(const tolk_uop *range) {
+    return (tk_axis)tk_uop_int(range, TK_A_RANGE_KIND);
+}
+
+/* Rebuild every node of v in order. fn gets the old node and its new sources (in a scratch array it
+ * may change) and returns the new node. Returns the new root, or NULL with the error in the graph. */
+typedef const tolk_uop *(*tk_kview_fn)(void *user, const tk_kview *v, const tolk_uop *u,
+                                       const tolk_uop **src, uint32_t n);
+const tolk_uop *tk_kview_rebuild(tk_kview *v, tk_kview_fn fn, void *user);
+
+#endif

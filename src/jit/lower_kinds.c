@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which ranges of kind upcast, unroll and lane the walk of pass_lower can take as such. The kind of
+ * a range never changes a value, so the others simply become loops; a REDUCE over a single lane
+ * range is the exception, as its order of folding depends on the kind: it must stay.
+ */
+#include "jit/lower.h"
+
+enum { MAX_UNROLL = 64 };
+
+bool tk_lower_is_unrolled(tk_axis kind) {
+    return kind == TK_AXIS_UPCAST || kind == TK_AXIS_UNROLL;
+}
+
+static bool power_of_two(int64_t n) {
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+/* Does a reduction over this single lane range fold halves? */
+static bool folds_halves(const tk_kview *v, const tolk_uop *range) {
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *u = v->order.at[k];
+        if (tk_uop_is(u, TK_OP_REDUCE) && u->n_src == 2 && u->src[1] == range)
+            return true;
+    }
+    return false;
+}
+
+/* Can every reduction that closes the range fold it inside of its loops? */
+static bool order_allows(const tk_kview *v, const tolk_uop *range) {
+    tk_axis kind = tk_kview_axis(range);
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *u = v->order.at[k];
+        if (!tk_uop_is(u, TK_OP_REDUCE))
+            continue;
+        bool seen = false;
+        for (uint32_t i = 1; i < u->n_src; i++) {
+            if (u->src[i] == range) {
+                seen = true;
+                if (kind == TK_AXIS_LANE && u->n_src > 2)
+                    return false;
+            } else if (seen && !tk_lower_is_unrolled(tk_kview_axis(u->src[i]))) {
+                return false; /* a loop inside of an unrolled range folds in another order */
+            }
+        }
+    }
+    return true;
+}
+
+static bool closed_by_end(const tk_kview *v, const tolk_uop *range) {
+    for (size_t k = 0; k < v->order.n; k++)
+        if (tk_uop_is(v->order.at[k], TK_OP_END))
+            for (uint32_t i = 1; i < v->order.at[k]->n_src; i++)
+                if (v->order.at[k]->src[i] == range)
+                    return true;
+    return false;
+}
+
+/* Does scratch memory carry state from one iteration to the next? An accumulator that is private to
+ * an iteration is set anew in it, so its place names the range in an AFTER. */
+static bool carries_state(const tk_kview *v, const tolk_uop *range) {
+    uint32_t no = tk_kview_no(v, range);
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *s = v->order.at[k];
+        if (!tk_uop_is(s, TK_OP_STORE) || tk_kview_is_global(tk_kview_buffer(s->src[0])))
+            continue;
+        if (tk_set_has(tk_kview_set(v, s), no) && !tk_set_has(tk_kview_set(v, s->src[0]), no)) {
+            /* Private after all if some other store of the buffer names the range. */
+            const tolk_uop *buffer = tk_kview_buffer(s->src[0]);
+            bool named = false;
+            for (size_t j = 0; j < v->order.n && !named; j++) {
+                const tolk_uop *o = v->order.at[j];
+                named = o != s && tk_uop_is(o, TK_OP_STORE) &&
+                        tk_kview_buffer(o->src[0]) == buffer &&
+                        tk_set_has(tk_kview_set(v, o->src[0]), no);
+            }
+            if (!named)
+                return true;
+        }
+    }
+    return false;
+}
+
+static const tolk_uop *demoted(tolk_graph *g, const tolk_uop *range, int64_t axis) {
+    tk_attr attrs[4] = {{.i = axis}, {.blob = NULL}, {.i = TK_AXIS_LOOP}, {.i = 0}};
+    return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, range->src, range->n_src, attrs);
+}
+
+typedef struct exchange {
+    const tolk_uop *from, *to;
+} exchange;
+
+static const tolk_uop *replace(void *user, const tk_kview *v, const tolk_uop *u,
+                               const tolk_uop **src, uint32_t n) {
+    const exchange *s = user;
+    return u == s->from ? s->to : tk_uop_with_src(v->root->graph, u, src, n);
+}
+
+static bool two_lanes(const tk_kview *v, const tolk_uop *range) {
+    uint32_t no = tk_kview_no(v, range);
+    for (size_t k = 0; k < v->order.n; k++) {
+        const uint64_t *set = tk_kview_set(v, v->order.at[k]);
+        if (!tk_set_has(set, no))
+            continue;
+        for (size_t r = 0; r < v->ranges.n; r++)
+            if (r != no && tk_set_has(set, (uint32_t)r) &&
+                tk_kview_axis(v->ranges.at[r]) == TK_AXIS_LANE)
+                return true;
+    }
+    return false;
+}
+
+static bool keeps_kind(const tk_kview *v, const tolk_uop *range) {
+    tk_axis kind = tk_kview_axis(range);
+    const tolk_uop *size = range->src[0];
+    int64_t n = tk_uop_is_const(size) ? size->attr[0].i : 0;
+    if (kind == TK_AXIS_LANE) {
+        if (!power_of_two(n) || n > TOLK_MAX_LANES || n < 2)
+            return false;
+        if (two_lanes(v, range) && !folds_halves(v, range))
+            return false;
+    } else if (n < 1 || n > MAX_UNROLL) {
+        return false;
+    }
+    if (!order_allows(v, range))
+        return false;
+    return !closed_by_end(v, range) || !carries_state(v, range);
+}
+
+const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root) {
+    for (int64_t axis = 2000000;; axis++) {
+        tk_kview v;
+        if (!tk_kview_init(&v, root))
+            return tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");
+        const tolk_uop *bad = NULL;
+        bool blocked = false;
+        for (size_t r = 0; r < v.ranges.n && !bad; r++) {
+            const tolk_uop *range = v.ranges.at[r];
+            tk_axis kind = tk_kview_axis(range);
+            if (!tk_lower_is_unrolled(kind) && kind != TK_AXIS_LANE)
+                continue;
+            if (!keeps_kind(&v, range))
+                bad = range;
+            blocked |= kind == TK_AXIS_LANE && two_lanes(&v, range) && folds_halves(&v, range);
+        }
+        if (!bad) {
+            tk_kview_fini(&v);
+            if (blocked)
+                return tk_graph_fail(p->g, TOLK_E_UNSUPPORTED,
+                                     "reductions over lane ranges that are nested");
+            return root;
+        }
+        exchange s = {bad, demoted(p->g, bad, axis)};
+        const tolk_uop *next = s.to ? tk_kview_rebuild(&v, replace, &s) : NULL;
+        tk_kview_fini(&v);
+        if (!next)
+            return NULL;
+        root = next;
+    }
+}

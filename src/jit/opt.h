@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Loop options: how a kernel's loops are split, reordered and mapped to lanes. Each is a rewrite of
+ * the kernel graph (docs/ir.md, "Loop options"); the graph afterwards says all that was decided.
+ */
+#ifndef TK_JIT_OPT_H
+#define TK_JIT_OPT_H
+
+#include "jit/kview.h"
+
+typedef enum tk_opt_kind {
+    TK_OPT_UPCAST,
+    TK_OPT_LANE,
+    TK_OPT_UNROLL,
+    TK_OPT_THREAD,
+    TK_OPT_SWAP,
+    TK_OPT_PADTO,
+    TK_OPT_LOOP
+} tk_opt_kind;
+
+typedef struct tk_opt {
+    tk_opt_kind kind;
+    uint32_t axis;
+    int64_t arg; /* amount, or the other axis of SWAP; unused by LOOP */
+} tk_opt;
+
+typedef TK_VEC(tk_opt) tk_opts;
+
+enum { TK_OPT_MAX_UPCAST = 16, TK_OPT_MAX_UNROLL = 32 };
+
+/* Read "UPCAST:0:4 LANE:1:16". Errors: TOLK_E_ARG naming the option and what was expected. */
+tolk_status tk_opt_parse(const char *text, tk_opts *out, tolk_error *err);
+/* The same form; buf is cut to fit. */
+void tk_opt_text(const tk_opt *opt, char *buf, size_t bytes);
+
+/* The active ranges of a kernel in the order options count them. out must be initialised. */
+tolk_status tk_opt_axes(const tk_kview *v, tk_uops *out, tolk_error *err);
+
+/* Apply one option to *root (a kernel's SINK).
+ *
+ *   strict: refuse what changes the order of a float sum or product.
+ * Errors:  TOLK_E_ARG: the axis does not exist, its kind or size does not allow the option, or
+ *          iterations depend on each other; *root is untouched.
+ */
+tolk_status tk_opt_apply(const tolk_uop **root, const tk_opt *opt, bool strict, tolk_error *err);
+
+/* Choose options for a CPU with vectors of vec_bytes. Appends to out. */
+tolk_status tk_opt_heuristic(const tolk_uop *root, uint32_t vec_bytes, bool strict, tk_opts *out,
+                             const tolk_uop **result, tolk_error *err);
+
+/* May iterations of this range run in any order and at once? True for the unordered kinds, and for
+ * loops whose effects neither touch scratch memory nor load what they store at another place. */
+bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range);
+
+#endif

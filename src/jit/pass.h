@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The passes from a kernel to a program, in the order pipeline.c runs them. Each works on a private
+ * graph, takes and replaces *root, leaves it untouched on failure, and has a contract in its file.
+ */
+#ifndef TK_JIT_PASS_H
+#define TK_JIT_PASS_H
+
+#include "jit/kview.h"
+#include "jit/target.h"
+
+#include <tolk/jit.h>
+
+/* What the passes share about one compilation. */
+typedef struct tk_pass {
+    tolk_graph *g; /* private to this compilation */
+    const tk_target *target;
+    tolk_bounds bounds;
+    bool strict;
+    /* pass_lower leaves these: */
+    const tolk_uop *span; /* iterations of the flattened global range: expression of scalar params */
+    size_t scratch_bytes;
+    uint32_t lanes; /* widest vector */
+} tk_pass;
+
+/* The error that a builder recorded, or an internal one if there is none. */
+tolk_status tk_pass_failed(const tk_pass *p, tolk_error *err);
+
+tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_peel(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_prove(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_decompose(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_flatten(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err);
+
+#endif
