@@ -5,7 +5,10 @@
 #ifndef TK_JIT_TARGET_H
 #define TK_JIT_TARGET_H
 
+#include <tolk/base.h>
+
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum tk_arch { TK_ARCH_X86_64, TK_ARCH_AARCH64 } tk_arch;
@@ -24,5 +27,42 @@ typedef struct tk_target {
     bool masked32; /* masked loads and stores of 32- and 64-bit lanes (AVX2, AVX-512) */
     bool masked8;  /* and of 8- and 16-bit lanes (AVX-512) */
 } tk_target;
+
+/* CPU features that tolk knows, with LLVM's names: bit i of tk_host.features. */
+/* clang-format off */
+#define TK_TARGET_FEATURES(X)                                                                      \
+    X(SSE3, "sse3") X(SSSE3, "ssse3") X(SSE41, "sse4.1") X(SSE42, "sse4.2") X(POPCNT, "popcnt")    \
+    X(CX16, "cx16") X(SAHF, "sahf") X(MOVBE, "movbe") X(AES, "aes") X(PCLMUL, "pclmul")            \
+    X(AVX, "avx") X(F16C, "f16c") X(FMA, "fma") X(AVX2, "avx2") X(BMI, "bmi") X(BMI2, "bmi2")      \
+    X(LZCNT, "lzcnt") X(FSGSBASE, "fsgsbase") X(ADX, "adx") X(SHA, "sha") X(GFNI, "gfni")          \
+    X(VAES, "vaes") X(VPCLMULQDQ, "vpclmulqdq") X(AVX512F, "avx512f") X(AVX512CD, "avx512cd")      \
+    X(AVX512BW, "avx512bw") X(AVX512DQ, "avx512dq") X(AVX512VL, "avx512vl")                        \
+    X(AVX512IFMA, "avx512ifma") X(AVX512VBMI, "avx512vbmi") X(AVX512VBMI2, "avx512vbmi2")          \
+    X(AVX512VNNI, "avx512vnni") X(AVX512BITALG, "avx512bitalg")                                    \
+    X(AVX512VPOPCNTDQ, "avx512vpopcntdq") X(AVX512BF16, "avx512bf16") X(AVX512FP16, "avx512fp16")
+/* clang-format on */
+enum {
+#define TK_TARGET_FEATURE_ENUM(NAME, text) TK_FEATURE_##NAME,
+    TK_TARGET_FEATURES(TK_TARGET_FEATURE_ENUM)
+#undef TK_TARGET_FEATURE_ENUM
+        TK_FEATURE_COUNT
+};
+
+/* What this machine can run, as a backend found it. */
+typedef struct tk_host {
+    tk_arch arch;
+    char model[64];    /* as the CPU names itself */
+    char cpu[32];      /* LLVM's name for the tuning, from tolk's own list */
+    uint64_t features; /* bits TK_FEATURE_*: those the CPU has and the system lets run */
+    uint32_t cores;    /* that this process may use (affinity, quota) */
+    size_t l1d_bytes, l2_bytes, l3_bytes;
+} tk_host;
+
+/* Target by its name: "native", a CPU of tolk's list, either with ",+feature" and ",-feature" behind
+ * it. NULL: native. Errors: TOLK_E_ARG, naming what there is. */
+tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *out,
+                            tolk_error *err);
+/* Can the host run code for it? If not, *missing names a feature (static text). */
+bool tk_target_runs_on(const tk_target *target, const tk_host *host, const char **missing);
 
 #endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a family of devices gives to the compiler and the launcher.
+ */
+#ifndef TK_JIT_BACKEND_H
+#define TK_JIT_BACKEND_H
+
+#include "base/ctx.h"
+#include "jit/kenv.h"
+#include "jit/target.h"
+
+#include <tolk/device.h>
+#include <tolk/jit.h>
+
+/* One launch, checked and ready. Nothing in it is owned. */
+typedef struct tk_launch {
+    tk_kernel_fn fn;
+    void *const *bufs;
+    const int64_t *vals;
+    int64_t span;         /* iterations of the flattened global range */
+    double work;          /* operations and bytes of the whole launch: how long it may take */
+    size_t scratch_bytes; /* for each thread */
+    /* Set by the backend when accesses were out of range: the first one of the lowest iteration. */
+    bool faulted;
+    uint32_t fault_slot;
+    int64_t fault_index;
+} tk_launch;
+
+typedef struct tk_backend {
+    const char *framework; /* "CPU" */
+    const tk_host *(*host)(const tolk_device *device);
+    /* Run it and wait. Errors: TOLK_E_CANCELLED, TOLK_E_NOMEM. */
+    tolk_status (*launch)(tolk_device *device, tk_launch *launch, tolk_error *err);
+    tolk_status (*debug_info)(tolk_device *device, char **text, size_t *len);
+} tk_backend;
+
+struct tolk_device {
+    tolk_ctx *ctx;
+    const tk_backend *backend;
+    const char *name; /* canonical */
+    void *state;      /* the backend's */
+    _Atomic uint32_t cancel; /* number of cancellations asked for; launches compare with their start */
+};
+
+#endif

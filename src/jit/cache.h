@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The binary cache: compiled kernels by everything that shaped them, in memory and on disk. One
+ * build a key at a time; bounded, least recently used first out; counted.
+ */
+#ifndef TK_JIT_CACHE_H
+#define TK_JIT_CACHE_H
+
+#include "base/ctx.h"
+#include "jit/llvm_api.h"
+
+#include <tolk/jit.h>
+
+/* A compiled kernel: bytes that do not depend on the process, and the linked code once somebody
+ * needed it. Refcounted: an entry dropped from the cache lives on in its users. */
+typedef struct tk_binary tk_binary;
+
+/* Makes the bytes; *out is a text of base/strbuf.h. Called with no lock held. */
+typedef tolk_status (*tk_cache_build)(void *user, char **out, size_t *len, tolk_error *err);
+
+/* Find or build the binary of a key.
+ *
+ *   key: n_key bytes, all that shapes the code; compared whole.
+ *   bypass: neither look nor keep.
+ *   where: where it was found.
+ * Several threads that ask for one key wait for the first; if that one fails the next builds; a
+ * thread that asks for the key it is building builds.
+ * Owner: the caller gets a reference. Errors: what build returns, TOLK_E_NOMEM.
+ */
+tolk_status tk_cache_get(tolk_ctx *ctx, const void *key, size_t n_key, bool bypass,
+                         tk_cache_build build, void *user, tk_binary **out, tolk_cached *where,
+                         tolk_error *err);
+tk_binary *tk_binary_ref(tk_binary *b);
+void tk_binary_unref(tolk_ctx *ctx, tk_binary *b);
+/* Its bytes, valid as long as the reference. */
+const void *tk_binary_bytes(const tk_binary *b, size_t *len);
+/* Link the object that is at bytes [offset, offset + n) on first use; the same entry for all.
+ * Threads: any. */
+tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n,
+                           const char *symbol, void **entry, size_t *code_bytes, tolk_error *err);
+
+#endif
