@@ -146,20 +146,26 @@ static const tolk_uop *negated(const tolk_uop *u) {
 }
 
 static void facts_of_gate(proof *p, const tolk_uop *gate) {
-    const tolk_uop *todo[CONJUNCTS];
-    uint32_t n = 0;
-    todo[n++] = gate;
+    struct {
+        const tolk_uop *u;
+        bool is_not;
+    } todo[CONJUNCTS];
+    uint32_t n = 1;
+    todo[0].u = gate;
+    todo[0].is_not = false;
     while (n) {
-        const tolk_uop *u = todo[--n];
-        bool is_not = false;
+        const tolk_uop *u = todo[--n].u;
+        bool is_not = todo[n].is_not;
         for (const tolk_uop *x; (x = negated(u)) != NULL; is_not = !is_not)
             u = x;
         tk_op op = tk_uop_op(u);
-        bool both = !is_not ? op == TK_OP_AND || op == TK_OP_MUL : op == TK_OP_OR;
+        bool both = is_not ? op == TK_OP_OR || op == TK_OP_ADD || op == TK_OP_MAX
+                           : op == TK_OP_AND || op == TK_OP_MUL;
         if (both && tk_dtype_scalar(u->dtype) == TOLK_BOOL) {
-            for (uint32_t i = 0; i < 2 && n < CONJUNCTS; i++)
-                if (!is_not)
-                    todo[n++] = u->src[i];
+            for (uint32_t i = 0; i < 2 && n < CONJUNCTS; i++) {
+                todo[n].u = u->src[i];
+                todo[n++].is_not = is_not;
+            }
             continue;
         }
         if (u->n_src != 2 || !tolk_dtype_is_int(u->src[0]->dtype))

@@ -83,8 +83,25 @@ bool tk_linear_add(tk_linear *a, const tk_linear *b, tk_wide c) {
     return true;
 }
 
+bool tk_linear_difference(const tk_linear *a, const tk_linear *b, tk_linear *out) {
+    *out = *a;
+    out->dtype = TOLK_INDEX; /* sums of its width do not wrap below */
+    for (uint32_t i = 0; i < b->n; i++) {
+        int64_t c;
+        uint32_t j = 0;
+        while (j < out->n && out->at[j].u != b->at[i].u)
+            j++;
+        if (__builtin_sub_overflow(j < out->n ? out->at[j].c : 0, b->at[i].c, &c) ||
+            !tk_linear_add_term(out, b->at[i].u, -(tk_wide)b->at[i].c))
+            return false;
+    }
+    out->k = a->k - b->k;
+    return true;
+}
+
 void tk_linear_opaque(const tolk_uop *u, tk_linear *out) {
     out->dtype = u->dtype;
+    out->leaves = 1;
     out->n = 1;
     out->k = 0;
     out->at[0].u = u;
@@ -98,6 +115,7 @@ void tk_linear_of(const tolk_uop *u, tk_linear *out) {
     } todo[VISITS];
     uint32_t n = 1, visits = 0;
     out->dtype = u->dtype;
+    out->leaves = 0;
     out->n = 0;
     out->k = 0;
     todo[0].u = u;
@@ -112,6 +130,7 @@ void tk_linear_of(const tolk_uop *u, tk_linear *out) {
         }
         if (tk_linear_const(x, &v)) {
             add_const(out, (tk_wide)((uint64_t)v * c));
+            out->leaves++;
             continue;
         }
         switch (tk_uop_op(x)) {
@@ -137,14 +156,17 @@ void tk_linear_of(const tolk_uop *u, tk_linear *out) {
         case TK_OP_SHL:
             if (!tk_linear_const(x->src[1], &v))
                 break;
-            if (v < 0 || v >= (tk_wide)tk_dtype_bits(x->dtype))
+            if (v < 0 || v >= (tk_wide)tk_dtype_bits(x->dtype)) {
+                out->leaves++;
                 continue; /* all is shifted out */
+            }
             todo[n].u = x->src[0];
             todo[n++].c = c << (unsigned)v;
             continue;
         default:
             break;
         }
+        out->leaves++;
         if (!tk_linear_add_term(out, x, (tk_wide)c)) {
             tk_linear_opaque(u, out);
             return;

@@ -14,6 +14,7 @@ enum { TK_LINEAR_MAX = 24 };
 typedef struct tk_linear {
     tolk_dtype dtype;
     uint32_t n;
+    uint32_t leaves; /* terms and constants met by tk_linear_of, before like ones merged */
     tk_wide k;
     struct {
         const tolk_uop *u;
@@ -34,6 +35,8 @@ void tk_linear_of(const tolk_uop *u, tk_linear *out);
 void tk_linear_opaque(const tolk_uop *u, tk_linear *out);
 /* a += c * b (same dtype). False, and a is spoilt, if there are too many terms. */
 bool tk_linear_add(tk_linear *a, const tk_linear *b, tk_wide c);
+/* a - b over the integers, for exact a and b; false if it has too many terms or does not fit. */
+bool tk_linear_difference(const tk_linear *a, const tk_linear *b, tk_linear *out);
 /* a += c * u. */
 bool tk_linear_add_term(tk_linear *a, const tolk_uop *u, tk_wide c);
 void tk_linear_remove(tk_linear *a, uint32_t i);
