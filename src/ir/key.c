@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/key.h"
 
+#include <string.h>
+
 /* The serialization of one node, hashed piece by piece: when the buffer is full it is replaced by
  * the hash of what it holds, so nothing is allocated and every byte counts. Numbers are
  * little-endian on every machine. */
@@ -49,7 +51,10 @@ static void put_attr(serial *s, tk_attr_kind kind, tk_attr value) {
 
 static tk_hash128 key_of(const tolk_uop *u, const tk_key_memo *keys) {
     serial s = {.n = 0};
-    put_u64(&s, (uint64_t)u->op | (uint64_t)u->flags << 8 | (uint64_t)u->dtype << 32);
+    /* The name, not the number: a new row in the table leaves the keys of other ops alone. */
+    const char *name = tk_op_get(tk_uop_op(u))->name;
+    put_u64(&s, tk_hash64_bytes(name, strlen(name)));
+    put_u64(&s, (uint64_t)u->flags | (uint64_t)u->dtype << 32);
     put_u64(&s, u->n_src);
     if (u->op == TK_OP_CONST)
         put_u64(&s, tk_uop_bits(u));
