@@ -14,7 +14,8 @@ typedef enum tk_llvm_form { TK_LLVM_IR, TK_LLVM_ASM, TK_LLVM_OBJ } tk_llvm_form;
 /* LLVM's version and build, part of the cache key: "19.1.7". */
 const char *tk_llvm_version(void);
 
-/* Translate a verified program (LINEAR) to one function `symbol` with the ABI of kenv.h and emit it.
+/* Translate a verified program (LINEAR) to one function `symbol` with the ABI of kenv.h and emit
+ * it.
  *
  *   out: text or object, to be freed with tk_strbuf_text_free(&ctx->al, ...); *len its bytes.
  * Errors:  TOLK_E_UNSUPPORTED names the op, dtype and lanes that llvm_legal.def does not list;

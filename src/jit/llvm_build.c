@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit/llvm_build.h"
+
+#include "ir/dtype.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- failure ---- */
+
+LLVMValueRef tk_llvm_build_fail(tk_llvm_fn *f, tolk_status status, const char *fmt, ...) {
+    if (f->status != TOLK_OK)
+        return NULL;
+    char text[200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    f->status = tk_status_fail(f->err, status, TK_NO_NODE, "%s", text);
+    return NULL;
+}
+
+LLVMValueRef tk_llvm_build_unsupported(tk_llvm_fn *f, const char *what, tolk_dtype dtype) {
+    char text[16];
+    return tk_llvm_build_fail(f, TOLK_E_UNSUPPORTED, "%s %s: no code for it on %s", what,
+                              tk_dtype_text(dtype, text), f->target->cpu);
+}
+
+static bool legal(tk_llvm_fn *f, tk_legal_op op, tolk_dtype from, tolk_dtype to) {
+    if (f->status != TOLK_OK)
+        return false;
+    if (tk_llvm_legal(f->classes, op, from, to))
+        return true;
+    tk_llvm_build_unsupported(f, tk_llvm_legal_name(op), from);
+    return false;
+}
+
+bool tk_llvm_build_has(const tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype) {
+    return tk_llvm_legal(f->classes, op, dtype, dtype);
+}
+
+/* ---- the function ---- */
+
+static void attribute(tk_llvm_fn *f, const char *key, const char *value) {
+    LLVMAttributeRef a = LLVMCreateStringAttribute(f->lc, key, (unsigned)strlen(key), value,
+                                                   (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(f->fn, LLVMAttributeFunctionIndex, a);
+}
+
+static void plain_attribute(tk_llvm_fn *f, const char *name) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(f->fn, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(f->lc, kind, 0));
+}
+
+void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest) {
+    LLVMTypeRef p = tk_llvm_build_pointer_type(f), i64 = LLVMInt64TypeInContext(f->lc);
+    LLVMTypeRef args[5] = {p, p, i64, i64, p};
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->lc), args, 5, 0);
+    f->fn = LLVMAddFunction(f->module, symbol, type);
+    plain_attribute(f, "nounwind");
+    attribute(f, "target-cpu", f->target->cpu);
+    attribute(f, "target-features", f->target->features);
+    attribute(f, "frame-pointer", "none");
+    if (f->target->avx512) {
+        const char *width = widest >= 64 ? "512" : "256";
+        attribute(f, "prefer-vector-width", width);
+        attribute(f, "min-legal-vector-width", width);
+    }
+    f->bufs = LLVMGetParam(f->fn, 0);
+    f->vals = LLVMGetParam(f->fn, 1);
+    f->begin = LLVMGetParam(f->fn, 2);
+    f->end = LLVMGetParam(f->fn, 3);
+    f->env = LLVMGetParam(f->fn, 4);
+    f->entry = tk_llvm_build_block(f, "entry");
+    tk_llvm_build_enter(f, f->entry);
+}
+
+/* ---- types and constants ---- */
+
+static LLVMTypeRef scalar_type(const tk_llvm_fn *f, tolk_dtype dtype) {
+    switch (tk_llvm_legal_type(dtype)) {
+    case TK_LEGAL_I1:
+        return LLVMInt1TypeInContext(f->lc);
+    case TK_LEGAL_I8:
+        return LLVMInt8TypeInContext(f->lc);
+    case TK_LEGAL_I16:
+        return LLVMInt16TypeInContext(f->lc);
+    case TK_LEGAL_I32:
+        return LLVMInt32TypeInContext(f->lc);
+    case TK_LEGAL_F32:
+        return LLVMFloatTypeInContext(f->lc);
+    case TK_LEGAL_F64:
+        return LLVMDoubleTypeInContext(f->lc);
+    default:
+        return LLVMInt64TypeInContext(f->lc);
+    }
+}
+
+static LLVMTypeRef with_lanes(LLVMTypeRef scalar, uint32_t lanes) {
+    return lanes == 1 ? scalar : LLVMVectorType(scalar, lanes);
+}
+
+LLVMTypeRef tk_llvm_build_type(const tk_llvm_fn *f, tolk_dtype dtype) {
+    return with_lanes(scalar_type(f, dtype), tolk_dtype_lanes(dtype));
+}
+
+LLVMTypeRef tk_llvm_build_pointer_type(const tk_llvm_fn *f) {
+    return LLVMPointerTypeInContext(f->lc, 0);
+}
+
+tolk_dtype tk_llvm_build_memory_dtype(tolk_dtype dtype) {
+    return tk_dtype_scalar(dtype) == TOLK_BOOL ? tk_dtype_like(TOLK_U8, dtype) : dtype;
+}
+
+/* Floats from their bits: no decimal form in between, NaN payloads stay. */
+static LLVMValueRef scalar_const(const tk_llvm_fn *f, tolk_dtype dtype, uint64_t bits) {
+    LLVMTypeRef type = scalar_type(f, dtype);
+    if (!tolk_dtype_is_float(dtype))
+        return LLVMConstInt(type, bits, 0);
+    LLVMTypeRef as_int =
+        tk_dtype_bits(dtype) == 32 ? LLVMInt32TypeInContext(f->lc) : LLVMInt64TypeInContext(f->lc);
+    return LLVMConstBitCast(LLVMConstInt(as_int, bits, 0), type);
+}
+
+LLVMValueRef tk_llvm_build_const(const tk_llvm_fn *f, tolk_dtype dtype, uint64_t bits) {
+    LLVMValueRef c = scalar_const(f, dtype, bits), lane[TOLK_MAX_LANES];
+    uint32_t n = tolk_dtype_lanes(dtype);
+    for (uint32_t i = 0; i < n; i++)
+        lane[i] = c;
+    return n == 1 ? c : LLVMConstVector(lane, n);
+}
+
+LLVMValueRef tk_llvm_build_zero(const tk_llvm_fn *f, tolk_dtype dtype) {
+    return LLVMConstNull(tk_llvm_build_type(f, dtype));
+}
+
+LLVMValueRef tk_llvm_build_iota(const tk_llvm_fn *f, tolk_dtype dtype) {
+    LLVMValueRef lane[TOLK_MAX_LANES];
+    uint32_t n = tolk_dtype_lanes(dtype);
+    for (uint32_t i = 0; i < n; i++)
+        lane[i] = scalar_const(f, dtype, i);
+    return n == 1 ? lane[0] : LLVMConstVector(lane, n);
+}
+
+/* ---- operations ---- */
+
+static LLVMValueRef intrinsic(tk_llvm_fn *f, const char *name, LLVMTypeRef *types, size_t n_types,
+                              LLVMValueRef *args, unsigned n) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef decl = LLVMGetIntrinsicDeclaration(f->module, id, types, n_types);
+    return LLVMBuildCall2(f->b, LLVMGlobalGetValueType(decl), decl, args, n, "");
+}
+
+static LLVMValueRef intrinsic_of(tk_llvm_fn *f, const char *name, tolk_dtype dtype,
+                                 LLVMValueRef *args, unsigned n) {
+    LLVMTypeRef type = tk_llvm_build_type(f, dtype);
+    return intrinsic(f, name, &type, 1, args, n);
+}
+
+LLVMValueRef tk_llvm_build_un(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef a) {
+    if (!a || !legal(f, op, dtype, dtype))
+        return NULL;
+    switch (op) {
+    case TK_LEGAL_FNEG:
+        return LLVMBuildFNeg(f->b, a, "");
+    case TK_LEGAL_FSQRT:
+        return intrinsic_of(f, "llvm.sqrt", dtype, &a, 1);
+    case TK_LEGAL_FTRUNC:
+        return intrinsic_of(f, "llvm.trunc", dtype, &a, 1);
+    default:
+        return tk_llvm_build_fail(f, TOLK_E_INTERNAL, "%s has not one operand",
+                                  tk_llvm_legal_name(op));
+    }
+}
+
+static LLVMValueRef compare(tk_llvm_fn *f, tk_legal_op op, LLVMValueRef a, LLVMValueRef b) {
+    switch (op) {
+    case TK_LEGAL_EQ:
+        return LLVMBuildICmp(f->b, LLVMIntEQ, a, b, "");
+    case TK_LEGAL_NE:
+        return LLVMBuildICmp(f->b, LLVMIntNE, a, b, "");
+    case TK_LEGAL_SLT:
+        return LLVMBuildICmp(f->b, LLVMIntSLT, a, b, "");
+    case TK_LEGAL_ULT:
+        return LLVMBuildICmp(f->b, LLVMIntULT, a, b, "");
+    case TK_LEGAL_UGE:
+        return LLVMBuildICmp(f->b, LLVMIntUGE, a, b, "");
+    case TK_LEGAL_FOLT:
+        return LLVMBuildFCmp(f->b, LLVMRealOLT, a, b, "");
+    case TK_LEGAL_FOGT:
+        return LLVMBuildFCmp(f->b, LLVMRealOGT, a, b, "");
+    case TK_LEGAL_FOGE:
+        return LLVMBuildFCmp(f->b, LLVMRealOGE, a, b, "");
+    case TK_LEGAL_FOEQ:
+        return LLVMBuildFCmp(f->b, LLVMRealOEQ, a, b, "");
+    case TK_LEGAL_FUNE:
+        return LLVMBuildFCmp(f->b, LLVMRealUNE, a, b, "");
+    default:
+        return tk_llvm_build_fail(f, TOLK_E_INTERNAL, "%s has not two operands",
+                                  tk_llvm_legal_name(op));
+    }
+}
+
+LLVMValueRef tk_llvm_build_bin(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef a,
+                               LLVMValueRef b) {
+    if (!a || !b || !legal(f, op, dtype, dtype))
+        return NULL;
+    LLVMValueRef args[2] = {a, b};
+    switch (op) {
+    case TK_LEGAL_ADD:
+        return LLVMBuildAdd(f->b, a, b, "");
+    case TK_LEGAL_SUB:
+        return LLVMBuildSub(f->b, a, b, "");
+    case TK_LEGAL_MUL:
+        return LLVMBuildMul(f->b, a, b, "");
+    case TK_LEGAL_SDIV:
+        return LLVMBuildSDiv(f->b, a, b, "");
+    case TK_LEGAL_UDIV:
+        return LLVMBuildUDiv(f->b, a, b, "");
+    case TK_LEGAL_SREM:
+        return LLVMBuildSRem(f->b, a, b, "");
+    case TK_LEGAL_UREM:
+        return LLVMBuildURem(f->b, a, b, "");
+    case TK_LEGAL_SHL:
+        return LLVMBuildShl(f->b, a, b, "");
+    case TK_LEGAL_LSHR:
+        return LLVMBuildLShr(f->b, a, b, "");
+    case TK_LEGAL_ASHR:
+        return LLVMBuildAShr(f->b, a, b, "");
+    case TK_LEGAL_AND:
+        return LLVMBuildAnd(f->b, a, b, "");
+    case TK_LEGAL_OR:
+        return LLVMBuildOr(f->b, a, b, "");
+    case TK_LEGAL_XOR:
+        return LLVMBuildXor(f->b, a, b, "");
+    case TK_LEGAL_SMAX:
+        return intrinsic_of(f, "llvm.smax", dtype, args, 2);
+    case TK_LEGAL_UMAX:
+        return intrinsic_of(f, "llvm.umax", dtype, args, 2);
+    case TK_LEGAL_UMIN:
+        return intrinsic_of(f, "llvm.umin", dtype, args, 2);
+    case TK_LEGAL_FADD:
+        return LLVMBuildFAdd(f->b, a, b, "");
+    case TK_LEGAL_FSUB:
+        return LLVMBuildFSub(f->b, a, b, "");
+    case TK_LEGAL_FMUL:
+        return LLVMBuildFMul(f->b, a, b, "");
+    case TK_LEGAL_FDIV:
+        return LLVMBuildFDiv(f->b, a, b, "");
+    case TK_LEGAL_FMAXIMUM:
+        return intrinsic_of(f, "llvm.maximum", dtype, args, 2);
+    default:
+        return compare(f, op, a, b);
+    }
+}
+
+LLVMValueRef tk_llvm_build_ter(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef a,
+                               LLVMValueRef b, LLVMValueRef c) {
+    if (!a || !b || !c || !legal(f, op, dtype, dtype))
+        return NULL;
+    LLVMValueRef args[3] = {a, b, c};
+    return intrinsic_of(f, "llvm.fma", dtype, args, 3);
+}
+
+LLVMValueRef tk_llvm_build_not(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x) {
+    return tk_llvm_build_bin(f, TK_LEGAL_XOR, dtype, x,
+                             LLVMConstAllOnes(tk_llvm_build_type(f, dtype)));
+}
+
+LLVMValueRef tk_llvm_build_select(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef mask,
+                                  LLVMValueRef yes, LLVMValueRef no) {
+    if (!mask || !yes || !no)
+        return NULL;
+    if (tk_dtype_scalar(dtype) == TOLK_BOOL) {
+        LLVMValueRef a = tk_llvm_build_bin(f, TK_LEGAL_AND, dtype, mask, yes);
+        LLVMValueRef b =
+            tk_llvm_build_bin(f, TK_LEGAL_AND, dtype, tk_llvm_build_not(f, dtype, mask), no);
+        return tk_llvm_build_bin(f, TK_LEGAL_OR, dtype, a, b);
+    }
+    return legal(f, TK_LEGAL_SELECT, dtype, dtype) ? LLVMBuildSelect(f->b, mask, yes, no, "")
+                                                   : NULL;
+}
+
+LLVMValueRef tk_llvm_build_convert(tk_llvm_fn *f, tk_legal_op op, tolk_dtype from, tolk_dtype to,
+                                   LLVMValueRef x) {
+    static const LLVMOpcode opcodes[TK_LEGAL_COUNT] = {
+        [TK_LEGAL_TRUNC] = LLVMTrunc,     [TK_LEGAL_ZEXT] = LLVMZExt,
+        [TK_LEGAL_SEXT] = LLVMSExt,       [TK_LEGAL_SITOFP] = LLVMSIToFP,
+        [TK_LEGAL_UITOFP] = LLVMUIToFP,   [TK_LEGAL_FPTOSI] = LLVMFPToSI,
+        [TK_LEGAL_FPTOUI] = LLVMFPToUI,   [TK_LEGAL_FPEXT] = LLVMFPExt,
+        [TK_LEGAL_FPTRUNC] = LLVMFPTrunc, [TK_LEGAL_BITCAST] = LLVMBitCast};
+    if (!x || !legal(f, op, from, to))
+        return NULL;
+    return LLVMBuildCast(f->b, opcodes[op], x, tk_llvm_build_type(f, to), "");
+}
+
+LLVMValueRef tk_llvm_build_mask(tk_llvm_fn *f, tk_legal_op op, tolk_dtype mask_dtype,
+                                LLVMValueRef mask) {
+    uint32_t lanes = tolk_dtype_lanes(mask_dtype);
+    if (lanes == 1 && op != TK_LEGAL_BITS)
+        return mask;
+    if (!mask || !legal(f, op, mask_dtype, mask_dtype))
+        return NULL;
+    if (f->classes & TK_LEGAL_ON_A64)
+        return intrinsic_of(f,
+                            op == TK_LEGAL_ANY ? "llvm.vector.reduce.or" : "llvm.vector.reduce.and",
+                            mask_dtype, &mask, 1);
+    LLVMTypeRef type = LLVMIntTypeInContext(f->lc, lanes);
+    LLVMValueRef bits = LLVMBuildBitCast(f->b, mask, type, "");
+    if (op == TK_LEGAL_ANY)
+        return LLVMBuildICmp(f->b, LLVMIntNE, bits, LLVMConstNull(type), "");
+    if (op == TK_LEGAL_EVERY)
+        return LLVMBuildICmp(f->b, LLVMIntEQ, bits, LLVMConstAllOnes(type), "");
+    return lanes == 64 ? bits : LLVMBuildZExt(f->b, bits, LLVMInt64TypeInContext(f->lc), "");
+}
+
+/* ---- lanes ---- */
+
+static LLVMValueRef lane_number(const tk_llvm_fn *f, uint32_t lane) {
+    return LLVMConstInt(LLVMInt32TypeInContext(f->lc), lane, 0);
+}
+
+LLVMValueRef tk_llvm_build_splat(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x) {
+    if (tolk_dtype_lanes(dtype) == 1)
+        return x;
+    if (!x || !legal(f, TK_LEGAL_SPLAT, dtype, dtype))
+        return NULL;
+    LLVMTypeRef type = tk_llvm_build_type(f, dtype);
+    LLVMTypeRef lanes = LLVMVectorType(LLVMInt32TypeInContext(f->lc), tolk_dtype_lanes(dtype));
+    LLVMValueRef v = LLVMBuildInsertElement(f->b, LLVMGetPoison(type), x, lane_number(f, 0), "");
+    return LLVMBuildShuffleVector(f->b, v, LLVMGetPoison(type), LLVMConstNull(lanes), "");
+}
+
+LLVMValueRef tk_llvm_build_insert(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef v, LLVMValueRef x,
+                                  uint32_t lane) {
+    if (!v || !x || !legal(f, TK_LEGAL_INSERT, dtype, dtype))
+        return NULL;
+    return LLVMBuildInsertElement(f->b, v, x, lane_number(f, lane), "");
+}
+
+LLVMValueRef tk_llvm_build_extract(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef v, uint32_t lane) {
+    if (tolk_dtype_lanes(dtype) == 1)
+        return v;
+    if (!v || !legal(f, TK_LEGAL_EXTRACT, dtype, dtype))
+        return NULL;
+    return LLVMBuildExtractElement(f->b, v, lane_number(f, lane), "");
+}
+
+LLVMValueRef tk_llvm_build_shuffle(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef a, LLVMValueRef b,
+                                   const uint8_t *lanes, uint32_t n) {
+    if (!a || !legal(f, TK_LEGAL_SHUFFLE, dtype, dtype))
+        return NULL;
+    LLVMValueRef mask[TOLK_MAX_LANES];
+    for (uint32_t i = 0; i < n; i++)
+        mask[i] = lane_number(f, lanes[i]);
+    if (!b)
+        b = LLVMGetPoison(tk_llvm_build_type(f, dtype));
+    return LLVMBuildShuffleVector(f->b, a, b, LLVMConstVector(mask, n), "");
+}
+
+/* ---- memory ---- */
+
+LLVMValueRef tk_llvm_build_address(tk_llvm_fn *f, tolk_dtype element, LLVMValueRef base,
+                                   LLVMValueRef index, bool inbounds) {
+    if (!base || !index)
+        return NULL;
+    LLVMTypeRef type = scalar_type(f, tk_llvm_build_memory_dtype(element));
+    return inbounds ? LLVMBuildInBoundsGEP2(f->b, type, base, &index, 1, "")
+                    : LLVMBuildGEP2(f->b, type, base, &index, 1, "");
+}
+
+static unsigned alignment(tolk_dtype dtype) {
+    return (unsigned)tolk_dtype_bytes(dtype);
+}
+
+LLVMValueRef tk_llvm_build_load(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address) {
+    if (!address || !legal(f, TK_LEGAL_LOAD, dtype, dtype))
+        return NULL;
+    LLVMValueRef x = LLVMBuildLoad2(f->b, tk_llvm_build_type(f, dtype), address, "");
+    LLVMSetAlignment(x, alignment(dtype));
+    return x;
+}
+
+LLVMValueRef tk_llvm_build_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                 LLVMValueRef x) {
+    if (!address || !x || !legal(f, TK_LEGAL_STORE, dtype, dtype))
+        return NULL;
+    LLVMValueRef s = LLVMBuildStore(f->b, x, address);
+    LLVMSetAlignment(s, alignment(dtype));
+    return s;
+}
+
+/* The four masked intrinsics differ in the order of their arguments. */
+static LLVMValueRef masked(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef address,
+                           LLVMValueRef mask, LLVMValueRef x) {
+    if (!address || !mask || !x || !legal(f, op, dtype, dtype))
+        return NULL;
+    LLVMTypeRef types[2] = {tk_llvm_build_type(f, dtype), LLVMTypeOf(address)};
+    LLVMValueRef align = LLVMConstInt(LLVMInt32TypeInContext(f->lc), alignment(dtype), 0);
+    LLVMValueRef load[4] = {address, align, mask, x}, store[4] = {x, address, align, mask};
+    switch (op) {
+    case TK_LEGAL_MLOAD:
+        return intrinsic(f, "llvm.masked.load", types, 2, load, 4);
+    case TK_LEGAL_GATHER:
+        return intrinsic(f, "llvm.masked.gather", types, 2, load, 4);
+    case TK_LEGAL_MSTORE:
+        return intrinsic(f, "llvm.masked.store", types, 2, store, 4);
+    default:
+        return intrinsic(f, "llvm.masked.scatter", types, 2, store, 4);
+    }
+}
+
+LLVMValueRef tk_llvm_build_masked_load(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                       LLVMValueRef mask, LLVMValueRef alt) {
+    return masked(f, TK_LEGAL_MLOAD, dtype, address, mask, alt);
+}
+LLVMValueRef tk_llvm_build_masked_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                        LLVMValueRef mask, LLVMValueRef x) {
+    return masked(f, TK_LEGAL_MSTORE, dtype, address, mask, x);
+}
+LLVMValueRef tk_llvm_build_gather(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef addresses,
+                                  LLVMValueRef mask, LLVMValueRef alt) {
+    return masked(f, TK_LEGAL_GATHER, dtype, addresses, mask, alt);
+}
+LLVMValueRef tk_llvm_build_scatter(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef addresses,
+                                   LLVMValueRef mask, LLVMValueRef x) {
+    return masked(f, TK_LEGAL_SCATTER, dtype, addresses, mask, x);
+}
+
+/* ---- control ---- */
+
+LLVMBasicBlockRef tk_llvm_build_block(tk_llvm_fn *f, const char *name) {
+    return LLVMAppendBasicBlockInContext(f->lc, f->fn, name);
+}
+
+void tk_llvm_build_enter(tk_llvm_fn *f, LLVMBasicBlockRef block) {
+    LLVMPositionBuilderAtEnd(f->b, block);
+}
+
+void tk_llvm_build_jump(tk_llvm_fn *f, LLVMBasicBlockRef to) {
+    LLVMBuildBr(f->b, to);
+}
+
+/* So that what is rare is laid out, and spills its registers, away from what is not. */
+static void set_odds(tk_llvm_fn *f, LLVMValueRef branch, bool likely) {
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(f->lc);
+    LLVMMetadataRef parts[3] = {
+        LLVMMDStringInContext2(f->lc, "branch_weights", 14),
+        LLVMValueAsMetadata(LLVMConstInt(i32, likely ? 4000 : 1, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(i32, likely ? 1 : 4000, 0)),
+    };
+    LLVMMetadataRef node = LLVMMDNodeInContext2(f->lc, parts, 3);
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(f->lc, "prof", 4),
+                    LLVMMetadataAsValue(f->lc, node));
+}
+
+void tk_llvm_build_branch(tk_llvm_fn *f, LLVMValueRef cond, LLVMBasicBlockRef yes,
+                          LLVMBasicBlockRef no, tk_llvm_odds odds) {
+    if (!cond)
+        return;
+    LLVMValueRef branch = LLVMBuildCondBr(f->b, cond, yes, no);
+    if (odds != TK_LLVM_EVEN)
+        set_odds(f, branch, odds == TK_LLVM_LIKELY);
+}
+
+LLVMValueRef tk_llvm_build_phi(tk_llvm_fn *f, LLVMTypeRef type, LLVMValueRef a,
+                               LLVMBasicBlockRef from_a, LLVMValueRef b, LLVMBasicBlockRef from_b) {
+    if (!a || !b)
+        return NULL;
+    LLVMValueRef phi = LLVMBuildPhi(f->b, type, "");
+    LLVMAddIncoming(phi, &a, &from_a, 1);
+    LLVMAddIncoming(phi, &b, &from_b, 1);
+    return phi;
+}
+
+LLVMValueRef tk_llvm_build_stack(tk_llvm_fn *f, uint32_t bytes) {
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(f->b);
+    LLVMValueRef first = LLVMGetFirstInstruction(f->entry);
+    if (first)
+        LLVMPositionBuilderBefore(f->b, first);
+    else
+        LLVMPositionBuilderAtEnd(f->b, f->entry);
+    LLVMValueRef slot =
+        LLVMBuildAlloca(f->b, LLVMArrayType2(LLVMInt8TypeInContext(f->lc), bytes), "");
+    LLVMSetAlignment(slot, 16);
+    LLVMPositionBuilderAtEnd(f->b, here);
+    return slot;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One function of LLVM IR under construction. Every instruction on values is built here, and only
+ * if llvm_legal.def lists it.
+ *
+ * Failure is sticky: the first one is kept in the tk_llvm_fn and in its error, builders return NULL
+ * then and whenever an operand is NULL, so that a chain of calls needs one look at its end.
+ *
+ * Types are dtypes: bool is i1 in values. Memory holds bytes: a bool is one byte there, and values
+ * "in memory form" are as memory holds them, u8 for bool.
+ */
+#ifndef TK_JIT_LLVM_BUILD_H
+#define TK_JIT_LLVM_BUILD_H
+
+#include "base/ctx.h"
+#include "base/status.h"
+#include "jit/llvm_legal.h"
+
+#include <llvm-c/Core.h>
+
+typedef struct tk_llvm_fn {
+    tolk_ctx *ctx;
+    const tk_target *target;
+    uint8_t classes; /* tk_llvm_legal_classes(target) */
+    tolk_error *err;
+    tolk_status status;
+    LLVMContextRef lc;
+    LLVMModuleRef module;
+    LLVMBuilderRef b;
+    LLVMValueRef fn;
+    LLVMBasicBlockRef entry;                  /* stack slots go here */
+    LLVMValueRef bufs, vals, begin, end, env; /* the arguments, see kenv.h */
+    LLVMValueRef slot[4]; /* stack slots by use (llvm_mem.c), NULL: none so far */
+} tk_llvm_fn;
+
+/* An empty function void (ptr, ptr, i64, i64, ptr) named symbol in f->module, with an entry block
+ * where the builder stands. widest: bytes of the widest vector in it. */
+void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest);
+
+/* Fail for a reason of its own. Returns NULL. */
+LLVMValueRef tk_llvm_build_fail(tk_llvm_fn *f, tolk_status status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "what f32x8: the code generator for ... has no such operation". Returns NULL. */
+LLVMValueRef tk_llvm_build_unsupported(tk_llvm_fn *f, const char *what, tolk_dtype dtype);
+
+LLVMTypeRef tk_llvm_build_type(const tk_llvm_fn *f, tolk_dtype dtype);
+LLVMTypeRef tk_llvm_build_pointer_type(const tk_llvm_fn *f);
+/* bool becomes u8, all else stays. */
+tolk_dtype tk_llvm_build_memory_dtype(tolk_dtype dtype);
+/* Canonical bits (ir/dtype.h), the same in every lane. */
+LLVMValueRef tk_llvm_build_const(const tk_llvm_fn *f, tolk_dtype dtype, uint64_t bits);
+LLVMValueRef tk_llvm_build_zero(const tk_llvm_fn *f, tolk_dtype dtype);
+/* 0, 1, 2 ... of an integer vector. */
+LLVMValueRef tk_llvm_build_iota(const tk_llvm_fn *f, tolk_dtype dtype);
+
+/* Forms UN, BIN and CMP, TER, SEL. dtype: of the operands (SEL: of the values; bool is done by
+ * logic), with lanes. */
+LLVMValueRef tk_llvm_build_un(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef a);
+LLVMValueRef tk_llvm_build_bin(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef a,
+                               LLVMValueRef b);
+LLVMValueRef tk_llvm_build_ter(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef a,
+                               LLVMValueRef b, LLVMValueRef c);
+LLVMValueRef tk_llvm_build_select(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef mask,
+                                  LLVMValueRef yes, LLVMValueRef no);
+LLVMValueRef tk_llvm_build_convert(tk_llvm_fn *f, tk_legal_op op, tolk_dtype from, tolk_dtype to,
+                                   LLVMValueRef x);
+LLVMValueRef tk_llvm_build_not(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x);
+
+/* ANY and EVERY (one lane: the lane itself), BITS. mask: bool with its lanes. */
+LLVMValueRef tk_llvm_build_mask(tk_llvm_fn *f, tk_legal_op op, tolk_dtype mask_dtype,
+                                LLVMValueRef mask);
+
+/* Lanes. dtype: of the vector. */
+LLVMValueRef tk_llvm_build_splat(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x);
+LLVMValueRef tk_llvm_build_insert(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef v, LLVMValueRef x,
+                                  uint32_t lane);
+LLVMValueRef tk_llvm_build_extract(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef v, uint32_t lane);
+/* Lanes of a (0 ..) and b (behind those of a; b may be NULL: none), n of them. */
+LLVMValueRef tk_llvm_build_shuffle(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef a, LLVMValueRef b,
+                                   const uint8_t *lanes, uint32_t n);
+
+/* Address of element `index` (i64, or a vector: a vector of addresses) of an array at base. */
+LLVMValueRef tk_llvm_build_address(tk_llvm_fn *f, tolk_dtype element, LLVMValueRef base,
+                                   LLVMValueRef index, bool inbounds);
+/* Memory. dtype: of the value in memory form, with lanes; any alignment of an element will do.
+ * Masked ones touch no memory where the mask is not set. */
+LLVMValueRef tk_llvm_build_load(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address);
+LLVMValueRef tk_llvm_build_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                 LLVMValueRef x);
+LLVMValueRef tk_llvm_build_masked_load(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                       LLVMValueRef mask, LLVMValueRef alt);
+LLVMValueRef tk_llvm_build_masked_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                        LLVMValueRef mask, LLVMValueRef x);
+LLVMValueRef tk_llvm_build_gather(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef addresses,
+                                  LLVMValueRef mask, LLVMValueRef alt);
+LLVMValueRef tk_llvm_build_scatter(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef addresses,
+                                   LLVMValueRef mask, LLVMValueRef x);
+bool tk_llvm_build_has(const tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype);
+
+/* Control. */
+LLVMBasicBlockRef tk_llvm_build_block(tk_llvm_fn *f, const char *name);
+void tk_llvm_build_enter(tk_llvm_fn *f, LLVMBasicBlockRef block);
+void tk_llvm_build_jump(tk_llvm_fn *f, LLVMBasicBlockRef to);
+typedef enum tk_llvm_odds { TK_LLVM_EVEN, TK_LLVM_LIKELY, TK_LLVM_UNLIKELY } tk_llvm_odds;
+void tk_llvm_build_branch(tk_llvm_fn *f, LLVMValueRef cond, LLVMBasicBlockRef yes,
+                          LLVMBasicBlockRef no, tk_llvm_odds odds);
+/* The value that comes from each of two blocks. */
+LLVMValueRef tk_llvm_build_phi(tk_llvm_fn *f, LLVMTypeRef type, LLVMValueRef a,
+                               LLVMBasicBlockRef from_a, LLVMValueRef b, LLVMBasicBlockRef from_b);
+/* Bytes on the stack, aligned to 16; made in the entry block. */
+LLVMValueRef tk_llvm_build_stack(tk_llvm_fn *f, uint32_t bytes);
+
+#endif

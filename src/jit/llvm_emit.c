@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Walks a program's list once and builds one LLVM function. Elements of reg buffers are values from
+ * the start: loops and ifs are structured, so that each knows beforehand which elements are stored
+ * inside, and gets a phi for each of those. Loops are rotated: a guard, then a body with the test
+ * at its end.
+ */
+#include "jit/llvm_api.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/strbuf.h"
+#include "ir/check.h"
+#include "ir/dtype.h"
+#include "ir/params.h"
+#include "jit/kenv.h"
+#include "jit/llvm_alu.h"
+#include "jit/llvm_cast.h"
+#include "jit/llvm_mem.h"
+#include "jit/llvm_pool.h"
+
+#include <llvm-c/Analysis.h>
+
+#include <string.h>
+
+enum {
+    MAX_NODES = 32768,    /* instruction selection is superlinear in the size of a block */
+    MAX_PIECES = 1 << 18, /* the same, in registers: wide vectors are taken apart */
+    MAX_REGS = 1 << 14,
+    MAX_REG_BITS = 1 << 26 /* of the sets of elements stored in loops */
+};
+
+/* An open loop or if. */
+typedef struct scope {
+    const tolk_uop *opener;
+    LLVMBasicBlockRef before; /* block that the opener ended */
+    LLVMBasicBlockRef body;   /* of a loop: its header */
+    LLVMBasicBlockRef after;
+    LLVMValueRef counter, size;
+    bool guarded;       /* the body may run not at all */
+    uint32_t set;       /* number of the opener: which elements are stored inside */
+    size_t first_saved; /* in emitter.saved */
+} scope;
+
+/* A reg element that is stored inside a scope: its value before, and its phi in a loop's header. */
+typedef struct saved {
+    uint32_t reg;
+    LLVMValueRef before, phi;
+} saved;
+
+typedef struct emitter {
+    tk_llvm_fn f;
+    const tolk_uop *linear;
+    const tk_params *params;
+    const tolk_allocator *al;
+    tk_map values;    /* node id -> LLVMValueRef */
+    tk_map reg_first; /* id of a reg BUFFER -> number of its first element */
+    TK_VEC(LLVMValueRef) reg;
+    TK_VEC(scope) scopes;
+    TK_VEC(saved) saved;
+    TK_VEC(uint64_t) stored; /* one bit set an opener, set_words words each */
+    size_t set_words;
+    uint32_t next_set;
+    uint32_t widest;         /* bytes */
+    LLVMBasicBlockRef leave; /* where a cancelled loop goes; NULL: no loop polls */
+    LLVMValueRef cancel;     /* address of the flag */
+} emitter;
+
+static bool out_of_memory(emitter *e) {
+    tk_llvm_build_fail(&e->f, TOLK_E_NOMEM, "out of memory");
+    return false;
+}
+
+/* A program that the verifier would have refused. */
+static bool broken(emitter *e, const tolk_uop *u, const char *why) {
+    tk_llvm_build_fail(&e->f, TOLK_E_VERIFY, "%s: %s", tk_op_get(tk_uop_op(u))->name, why);
+    return false;
+}
+
+static const tolk_uop *strip(const tolk_uop *u) {
+    while (tk_uop_is(u, TK_OP_AFTER))
+        u = u->src[0];
+    return u;
+}
+
+static bool is_reg(const tolk_uop *u) {
+    return tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_REG;
+}
+
+/* ---- values ---- */
+
+static bool set_value(emitter *e, const tolk_uop *u, LLVMValueRef v) {
+    if (!v || e->f.status != TOLK_OK)
+        return e->f.status == TOLK_OK ? broken(e, u, "it has no value") : false;
+    return tk_map_put(&e->values, u->id, (uintptr_t)v) || out_of_memory(e);
+}
+
+static LLVMValueRef value(emitter *e, const tolk_uop *u) {
+    u = strip(u);
+    uint64_t *at = tk_map_find(&e->values, u->id);
+    if (at)
+        return (LLVMValueRef)(uintptr_t)*at; /* NOLINT */
+    if (!tk_uop_is_const(u)) {
+        broken(e, u, "used before it is made");
+        return NULL;
+    }
+    if (!tk_llvm_legal_type(u->dtype))
+        return tk_llvm_build_unsupported(&e->f, "const", u->dtype);
+    LLVMValueRef c = tk_llvm_build_const(&e->f, u->dtype, tk_uop_bits(u));
+    return set_value(e, u, c) ? c : NULL;
+}
+
+/* ---- reg elements ---- */
+
+static bool reg_number(emitter *e, const tolk_uop *place, uint32_t *out) {
+    const tolk_uop *buffer = strip(place->src[0]), *i = place->n_src > 1 ? place->src[1] : NULL;
+    uint64_t *first = tk_map_find(&e->reg_first, buffer->id);
+    if (!first || !i || !tk_uop_is_const(i) || i->attr[0].i < 0 ||
+        i->attr[0].i >= buffer->src[0]->attr[0].i)
+        return broken(e, place, "no element of a reg buffer");
+    *out = (uint32_t)(*first + (uint64_t)i->attr[0].i);
+    return true;
+}
+
+static bool add_regs(emitter *e, const tolk_uop *buffer) {
+    if (tk_map_find(&e->reg_first, buffer->id))
+        return true;
+    if (!buffer->n_src || !tk_uop_is_const(buffer->src[0]) || buffer->src[0]->attr[0].i < 0)
+        return broken(e, buffer, "a reg buffer without a constant size");
+    if (!tk_llvm_legal_type(buffer->dtype)) {
+        tk_llvm_build_unsupported(&e->f, "buffer", buffer->dtype);
+        return false;
+    }
+    uint64_t n = tk_uop_bits(buffer->src[0]), first = e->reg.n;
+    if (n > MAX_REGS || first + n > MAX_REGS) {
+        tk_llvm_build_fail(&e->f, TOLK_E_LIMIT, "more than %d elements in reg buffers", MAX_REGS);
+        return false;
+    }
+    LLVMValueRef zero = tk_llvm_build_zero(&e->f, buffer->dtype);
+    for (uint64_t i = 0; i < n; i++)
+        if (!tk_vec_push(&e->reg, zero))
+            return out_of_memory(e);
+    return tk_map_put(&e->reg_first, buffer->id, first) || out_of_memory(e);
+}
+
+/* ---- before the walk ---- */
+
+static bool count_piece(emitter *e, tolk_dtype dtype, uint64_t *pieces) {
+    uint32_t bytes = (uint32_t)tolk_dtype_bytes(dtype) * tolk_dtype_lanes(dtype);
+    if (tolk_dtype_lanes(dtype) > 1 && bytes > e->widest)
+        e->widest = bytes;
+    *pieces += 1 + bytes / (e->f.target->vec_bytes ? e->f.target->vec_bytes : 16);
+    return *pieces <= MAX_PIECES;
+}
+
+/* Sizes, and the elements of reg buffers. */
+static bool survey(emitter *e) {
+    const tolk_uop *l = e->linear;
+    uint64_t pieces = 0, openers = 0;
+    if (l->n_src > MAX_NODES) {
+        tk_llvm_build_fail(&e->f, TOLK_E_LIMIT, "a program of %u instructions, the most are %d",
+                           l->n_src, MAX_NODES);
+        return false;
+    }
+    for (uint32_t i = 0; i < l->n_src; i++) {
+        const tolk_uop *u = l->src[i];
+        if (is_reg(u) && !add_regs(e, u))
+            return false;
+        openers += tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF);
+        if (!count_piece(e, u->dtype, &pieces)) {
+            tk_llvm_build_fail(&e->f, TOLK_E_LIMIT,
+                               "a program of more than %d vector registers' worth of values",
+                               MAX_PIECES);
+            return false;
+        }
+    }
+    e->set_words = (e->reg.n + 63) / 64;
+    if (openers * e->set_words > MAX_REG_BITS / 64) {
+        tk_llvm_build_fail(&e->f, TOLK_E_LIMIT, "too many loops over too many reg elements");
+        return false;
+    }
+    return tk_vec_resize(&e->stored, openers * e->set_words) || out_of_memory(e);
+}
+
+static uint64_t *set_of(emitter *e, uint32_t set) {
+    return e->stored.at + set * e->set_words;
+}
+
+/* Which reg elements are stored inside each loop and if. */
+static bool survey_stores(emitter *e) {
+    TK_VEC(uint32_t) open;
+    tk_vec_init(&open, e->al);
+    uint32_t n = 0;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < e->linear->n_src; i++) {
+        const tolk_uop *u = e->linear->src[i];
+        switch (tk_uop_op(u)) {
+        case TK_OP_RANGE:
+        case TK_OP_IF:
+            ok = tk_vec_push(&open, n) || out_of_memory(e);
+            n++;
+            break;
+        case TK_OP_END:
+        case TK_OP_ENDIF: {
+            if (!open.n) {
+                ok = broken(e, u, "closes nothing");
+                break;
+            }
+            uint32_t inner = tk_vec_pop(&open);
+            for (size_t w = 0; open.n && w < e->set_words; w++)
+                set_of(e, tk_vec_last(&open))[w] |= set_of(e, inner)[w];
+            break;
+        }
+        case TK_OP_STORE: {
+            uint32_t reg;
+            if (!open.n || !tk_uop_is(u->src[0], TK_OP_INDEX) || !is_reg(strip(u->src[0]->src[0])))
+                break;
+            ok = reg_number(e, u->src[0], &reg);
+            if (ok)
+                set_of(e, tk_vec_last(&open))[reg / 64] |= (uint64_t)1 << reg % 64;
+            break;
+        }
+        default:
+            break;
+        }
+    }
+    tk_vec_fini(&open);
+    return ok;
+}
+
+/* ---- params ---- */
+
+static LLVMValueRef argument(emitter *e, LLVMValueRef array, uint32_t place, LLVMTypeRef type) {
+    tk_llvm_fn *f = &e->f;
+    LLVMValueRef at =
+        tk_llvm_build_address(f, TOLK_I64, array, tk_llvm_build_const(f, TOLK_INDEX, place), true);
+    LLVMValueRef x = LLVMBuildLoad2(f->b, type, at, "");
+    LLVMSetAlignment(x, 8);
+    return x;
+}
+
+/* Scalars come in 64 bits, floats as bit patterns in the low ones. */
+static LLVMValueRef scalar_argument(emitter *e, const tk_param *p) {
+    tk_llvm_fn *f = &e->f;
+    if (!tk_llvm_legal_type(p->dtype))
+        return tk_llvm_build_unsupported(f, "param", p->dtype);
+    LLVMValueRef x = argument(e, f->vals, p->place, tk_llvm_build_type(f, TOLK_I64));
+    if (!tolk_dtype_is_float(p->dtype))
+        return tk_llvm_cast(f, TOLK_I64, p->dtype, x);
+    tolk_dtype bits = tk_dtype_bits(p->dtype) == 32 ? TOLK_U32 : TOLK_U64;
+    return tk_llvm_cast_bits(f, bits, p->dtype, tk_llvm_cast(f, TOLK_U64, bits, x));
+}
+
+static bool emit_params(emitter *e) {
+    for (size_t i = 0; i < e->params->list.n; i++) {
+        const tk_param *p = &e->params->list.at[i];
+        LLVMValueRef x = p->is_scalar
+                             ? scalar_argument(e, p)
+                             : argument(e, e->f.bufs, p->place, tk_llvm_build_pointer_type(&e->f));
+        if (!set_value(e, p->node, x))
+            return false;
+    }
+    return true;
+}
+
+/* ---- scopes ---- */
+
+/* The bits of a scope's set, one after the other: *reg from the given one on. */
+static bool next_stored(emitter *e, uint32_t set, uint32_t *reg) {
+    const uint64_t *words = set_of(e, set);
+    for (size_t w = *reg / 64; w < e->set_words; w++) {
+        uint64_t bits = words[w] & (w == *reg / 64 ? UINT64_MAX << *reg % 64 : UINT64_MAX);
+        if (bits) {
+            *reg = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Enter a scope: in a loop's header (is_loop) each element stored inside gets a phi. */
+static bool open_scope(emitter *e, scope *s, bool is_loop) {
+    s->set = e->next_set++;
+    s->first_saved = e->saved.n;
+    for (uint32_t r = 0; next_stored(e, s->set, &r); r++) {
+        saved v = {r, e->reg.at[r], NULL};
+        if (is_loop) {
+            v.phi = LLVMBuildPhi(e->f.b, LLVMTypeOf(v.before), "");
+            LLVMAddIncoming(v.phi, &v.before, &s->before, 1);
+            e->reg.at[r] = v.phi;
+        }
+        if (!tk_vec_push(&e->saved, v))
+            return out_of_memory(e);
+    }
+    return tk_vec_push(&e->scopes, *s) || out_of_memory(e);
+}
+
+/* In the block after a scope that need not have run: the elements as they were before, or as they
+ * are at the end of the scope, in block `end`. */
+static bool merge_regs(emitter *e, const scope *s, LLVMBasicBlockRef end) {
+    for (size_t i = s->first_saved; i < e->saved.n; i++) {
+        saved v = e->saved.at[i];
+        LLVMValueRef now = e->reg.at[v.reg];
+        e->reg.at[v.reg] = tk_llvm_build_phi(&e->f, LLVMTypeOf(now), v.before, s->before, now, end);
+    }
+    e->saved.n = s->first_saved;
+    return e->f.status == TOLK_OK;
+}
+
+/* One look at the cancel flag; the function returns at once when it is set. */
+static bool poll(emitter *e) {
+    tk_llvm_fn *f = &e->f;
+    LLVMBasicBlockRef go_on = tk_llvm_build_block(f, "go_on");
+    LLVMValueRef flag = tk_llvm_build_load(f, TOLK_U32, e->cancel);
+    if (!flag)
+        return false;
+    LLVMSetOrdering(flag, LLVMAtomicOrderingMonotonic);
+    LLVMValueRef set =
+        tk_llvm_build_bin(f, TK_LEGAL_NE, TOLK_U32, flag, tk_llvm_build_zero(f, TOLK_U32));
+    tk_llvm_build_branch(f, set, e->leave, go_on, TK_LLVM_UNLIKELY);
+    tk_llvm_build_enter(f, go_on);
+    return true;
+}
+
+static bool open_loop(emitter *e, const tolk_uop *u) {
+    tk_llvm_fn *f = &e->f;
+    const tolk_uop *size = strip(u->src[0]);
+    scope s = {.opener = u, .before = LLVMGetInsertBlock(f->b), .size = value(e, size)};
+    if (!s.size)
+        return false;
+    s.body = tk_llvm_build_block(f, "loop");
+    s.after = tk_llvm_build_block(f, "after");
+    LLVMValueRef zero = tk_llvm_build_zero(f, TOLK_INDEX);
+    s.guarded = !(tk_uop_is_const(size) && size->attr[0].i > 0);
+    if (s.guarded)
+        tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_SLT, TOLK_INDEX, zero, s.size),
+                             s.body, s.after, TK_LLVM_EVEN);
+    else
+        tk_llvm_build_jump(f, s.body);
+    tk_llvm_build_enter(f, s.body);
+    s.counter = LLVMBuildPhi(f->b, tk_llvm_build_type(f, TOLK_INDEX), "");
+    LLVMAddIncoming(s.counter, &zero, &s.before, 1);
+    return open_scope(e, &s, true) && set_value(e, u, s.counter) &&
+           (!tk_uop_int(u, TK_A_RANGE_POLL) || poll(e));
+}
+
+static bool close_loop(emitter *e, const tolk_uop *u) {
+    tk_llvm_fn *f = &e->f;
+    scope s = tk_vec_pop(&e->scopes);
+    if (s.opener != u->src[0])
+        return broken(e, u, "closes another loop than the innermost");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(f->b);
+    LLVMValueRef one = tk_llvm_build_const(f, TOLK_INDEX, 1);
+    LLVMValueRef next = LLVMBuildNSWAdd(f->b, s.counter, one, ""); /* at most the size */
+    LLVMAddIncoming(s.counter, &next, &latch, 1);
+    for (size_t i = s.first_saved; i < e->saved.n; i++) {
+        saved v = e->saved.at[i];
+        LLVMAddIncoming(v.phi, &e->reg.at[v.reg], &latch, 1);
+    }
+    tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_SLT, TOLK_INDEX, next, s.size), s.body,
+                         s.after, TK_LLVM_EVEN);
+    tk_llvm_build_enter(f, s.after);
+    if (s.guarded)
+        return merge_regs(e, &s, latch);
+    e->saved.n = s.first_saved;
+    return f->status == TOLK_OK;
+}
+
+/* Ifs guard what few lanes need (slow bodies of functions): laid out aside. */
+static bool open_if(emitter *e, const tolk_uop *u) {
+    tk_llvm_fn *f = &e->f;
+    scope s = {.opener = u};
+    LLVMValueRef cond = tk_llvm_build_mask(f, TK_LEGAL_ANY, u->src[0]->dtype, value(e, u->src[0]));
+    if (!cond)
+        return false;
+    s.before = LLVMGetInsertBlock(f->b);
+    s.body = tk_llvm_build_block(f, "if");
+    s.after = tk_llvm_build_block(f, "endif");
+    tk_llvm_build_branch(f, cond, s.body, s.after, TK_LLVM_UNLIKELY);
+    tk_llvm_build_enter(f, s.body);
+    return open_scope(e, &s, false);
+}
+
+static bool close_if(emitter *e, const tolk_uop *u) {
+    scope s = tk_vec_pop(&e->scopes);
+    if (s.opener != u->src[0])
+        return broken(e, u, "closes another if than the innermost");
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(e->f.b);
+    tk_llvm_build_jump(&e->f, s.after);
+    tk_llvm_build_enter(&e->f, s.after);
+    return merge_regs(e, &s, end);
+}
+
+/* ---- memory ---- */
+
+static bool describe(emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_access *a) {
+    const tolk_uop *place = u->src[0], *buffer = strip(place->src[0]);
+    bool is_store = tk_uop_is(u, TK_OP_STORE);
+    if (!tk_uop_is(place, TK_OP_INDEX) || place->n_src != 2)
+        return broken(e, u, "operand 0 is no place in a buffer");
+    if (!tk_uop_is(buffer, TK_OP_PARAM)) {
+        tk_llvm_build_unsupported(&e->f, "access to local memory,", dtype);
+        return false;
+    }
+    const tolk_uop *size = buffer->n_src ? buffer->src[0] : NULL;
+    *a = (tk_llvm_access){.dtype = dtype,
+                          .base = value(e, buffer),
+                          .index = value(e, place->src[1]),
+                          .scattered = tk_uop_lanes(place) > 1,
+                          .const_size = -1,
+                          .fault_slot = (uint32_t)tk_uop_int(buffer, TK_A_PARAM_SLOT)};
+    if (u->n_src == 3)
+        a->gate = value(e, u->src[2]);
+    if (is_store || u->n_src == 3)
+        a->value = value(e, u->src[1]);
+    bool inbounds = tk_uop_int(u, is_store ? TK_A_STORE_INBOUNDS : TK_A_LOAD_INBOUNDS) != 0;
+    if (inbounds)
+        return e->f.status == TOLK_OK;
+    if (!size)
+        return broken(e, buffer, "no number of elements to check an access against");
+    a->size = value(e, size);
+    if (tk_uop_is_const(size))
+        a->const_size = size->attr[0].i;
+    return e->f.status == TOLK_OK;
+}
+
+static bool emit_load(emitter *e, const tolk_uop *u) {
+    if (is_reg(strip(u->src[0]->src[0]))) {
+        uint32_t reg;
+        return reg_number(e, u->src[0], &reg) && set_value(e, u, e->reg.at[reg]);
+    }
+    tk_llvm_access a;
+    return describe(e, u, u->dtype, &a) && set_value(e, u, tk_llvm_mem_load(&e->f, &a));
+}
+
+static bool emit_store(emitter *e, const tolk_uop *u) {
+    if (is_reg(strip(u->src[0]->src[0]))) {
+        uint32_t reg;
+        LLVMValueRef x = value(e, u->src[1]);
+        if (!x || !reg_number(e, u->src[0], &reg))
+            return false;
+        e->reg.at[reg] = x;
+        return true;
+    }
+    tk_llvm_access a;
+    return describe(e, u, u->src[1]->dtype, &a) && tk_llvm_mem_store(&e->f, &a);
+}
+
+/* ---- lanes ---- */
+
+/* Lanes of one or two vectors of equal dtype, in any order: one shuffle. NULL: they are not. */
+static LLVMValueRef shuffled(emitter *e, const tolk_uop *u) {
+    const tolk_uop *from[2] = {NULL, NULL};
+    uint8_t lanes[TOLK_MAX_LANES];
+    if (tk_dtype_scalar(u->dtype) == TOLK_BOOL)
+        return NULL;
+    for (uint32_t i = 0; i < u->n_src; i++) {
+        const tolk_uop *x = u->src[i];
+        if (!tk_uop_is(x, TK_OP_INDEX) || tk_uop_lanes(x->src[0]) < 2 ||
+            tk_check_is_buffer(strip(x->src[0])))
+            return NULL;
+        const tolk_uop *v = x->src[0];
+        uint32_t k = !from[0] || from[0] == v ? 0 : 1;
+        if (from[k] && from[k] != v)
+            return NULL;
+        if (k && v->dtype != from[0]->dtype)
+            return NULL;
+        from[k] = v;
+        lanes[i] = (uint8_t)(x->src[1]->attr[0].i + (k ? tk_uop_lanes(v) : 0));
+    }
+    return tk_llvm_build_shuffle(&e->f, from[0]->dtype, value(e, from[0]),
+                                 from[1] ? value(e, from[1]) : NULL, lanes, u->n_src);
+}
+
+/* Lanes that are constants at once, the others put in one by one. Bools as bytes: single lanes of
+ * masks are dear. */
+static LLVMValueRef assembled(emitter *e, const tolk_uop *u) {
+    tk_llvm_fn *f = &e->f;
+    tolk_dtype m = tk_llvm_build_memory_dtype(u->dtype), element = tk_dtype_scalar(m);
+    LLVMValueRef lane[TOLK_MAX_LANES];
+    for (uint32_t i = 0; i < u->n_src; i++)
+        lane[i] = tk_uop_is_const(u->src[i])
+                      ? tk_llvm_build_const(f, element, tk_uop_bits(u->src[i]))
+                      : LLVMGetPoison(tk_llvm_build_type(f, element));
+    LLVMValueRef v = LLVMConstVector(lane, u->n_src);
+    for (uint32_t i = 0; i < u->n_src; i++)
+        if (!tk_uop_is_const(u->src[i]))
+            v = tk_llvm_build_insert(
+                f, m, v, tk_llvm_cast(f, tk_dtype_scalar(u->dtype), element, value(e, u->src[i])),
+                i);
+    return tk_llvm_cast(f, m, u->dtype, v);
+}
+
+static bool emit_stack(emitter *e, const tolk_uop *u) {
+    if (!tk_llvm_legal_type(u->dtype)) {
+        tk_llvm_build_unsupported(&e->f, "stack", u->dtype);
+        return false;
+    }
+    if (tk_uop_lanes(u) != u->n_src || u->n_src > TOLK_MAX_LANES)
+        return broken(e, u, "not one operand a lane");
+    bool splat = true;
+    for (uint32_t i = 1; i < u->n_src; i++)
+        splat &= u->src[i] == u->src[0];
+    if (splat && !tk_uop_is_const(u->src[0]))
+        return set_value(e, u, tk_llvm_build_splat(&e->f, u->dtype, value(e, u->src[0])));
+    LLVMValueRef v = shuffled(e, u);
+    return set_value(e, u, v ? v : assembled(e, u));
+}
+
+/* A place is looked at by its load or store; otherwise a lane. */
+static bool emit_index(emitter *e, const tolk_uop *u) {
+    const tolk_uop *v = strip(u->src[0]);
+    if (tk_check_is_buffer(v))
+        return true;
+    if (u->n_src != 2 || !tk_uop_is_const(u->src[1]) || u->src[1]->attr[0].i < 0 ||
+        u->src[1]->attr[0].i >= tk_uop_lanes(v))
+        return broken(e, u, "no constant lane of a vector");
+    return set_value(
+        e, u, tk_llvm_build_extract(&e->f, v->dtype, value(e, v), (uint32_t)u->src[1]->attr[0].i));
+}
+
+/* ---- the walk ---- */
+
+static bool emit_special(emitter *e, const tolk_uop *u) {
+    tk_special kind = tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), NULL);
+    if (kind == TK_SPECIAL_SPAN_BEGIN)
+        return set_value(e, u, e->f.begin);
+    if (kind == TK_SPECIAL_SPAN_END)
+        return set_value(e, u, e->f.end);
+    tk_llvm_build_unsupported(&e->f, tk_uop_str(u, TK_A_SPECIAL_NAME), u->dtype);
+    return false;
+}
+
+static bool emit_alu(emitter *e, const tolk_uop *u) {
+    LLVMValueRef s[3] = {NULL, NULL, NULL};
+    for (uint32_t i = 0; i < u->n_src; i++)
+        if (!(s[i] = value(e, u->src[i])))
+            return false;
+    if (tk_uop_is(u, TK_OP_CAST))
+        return set_value(e, u, tk_llvm_cast(&e->f, u->src[0]->dtype, u->dtype, s[0]));
+    if (tk_uop_is(u, TK_OP_BITCAST))
+        return set_value(e, u, tk_llvm_cast_bits(&e->f, u->src[0]->dtype, u->dtype, s[0]));
+    return set_value(e, u, tk_llvm_alu(&e->f, u, s));
+}
+
+static bool emit_node(emitter *e, const tolk_uop *u) {
+    switch (tk_uop_op(u)) {
+    case TK_OP_CONST: /* made where used */
+    case TK_OP_PARAM:
+    case TK_OP_AFTER:
+        return true;
+    case TK_OP_BUFFER:
+        if (is_reg(u))
+            return true;
+        break;
+    case TK_OP_SPECIAL:
+        return emit_special(e, u);
+    case TK_OP_STACK:
+        return emit_stack(e, u);
+    case TK_OP_INDEX:
+        return emit_index(e, u);
+    case TK_OP_LOAD:
+        return emit_load(e, u);
+    case TK_OP_STORE:
+        return emit_store(e, u);
+    case TK_OP_RANGE:
+        return open_loop(e, u);
+    case TK_OP_IF:
+        return open_if(e, u);
+    case TK_OP_END:
+    case TK_OP_ENDIF:
+        if (!e->scopes.n)
+            return broken(e, u, "closes nothing");
+        return tk_uop_is(u, TK_OP_END) ? close_loop(e, u) : close_if(e, u);
+    default:
+        if (tk_op_is_alu(tk_uop_op(u)))
+            return emit_alu(e, u);
+        break;
+    }
+    tk_llvm_build_unsupported(&e->f, tk_op_get(tk_uop_op(u))->name, u->dtype);
+    return false;
+}
+
+static bool polls(const emitter *e) {
+    for (uint32_t i = 0; i < e->linear->n_src; i++) {
+        const tolk_uop *u = e->linear->src[i];
+        if (tk_uop_is(u, TK_OP_RANGE) && tk_uop_int(u, TK_A_RANGE_POLL))
+            return true;
+    }
+    return false;
+}
+
+static bool emit_function(emitter *e, const char *symbol) {
+    tk_llvm_fn *f = &e->f;
+    if (!survey(e) || !survey_stores(e))
+        return false;
+    tk_llvm_build_function(f, symbol, e->widest);
+    if (!emit_params(e))
+        return false;
+    if (polls(e)) {
+        LLVMValueRef at = tk_llvm_build_address(
+            f, TOLK_U8, f->env, tk_llvm_build_const(f, TOLK_INDEX, offsetof(tolk_kenv, cancel)),
+            true);
+        e->cancel = LLVMBuildLoad2(f->b, tk_llvm_build_pointer_type(f), at, "");
+        e->leave = tk_llvm_build_block(f, "leave");
+    }
+    for (uint32_t i = 0; i < e->linear->n_src; i++)
+        if (!emit_node(e, e->linear->src[i]))
+            return false;
+    if (e->scopes.n)
+        return broken(e, tk_vec_last(&e->scopes).opener, "still open at the end");
+    if (e->leave) {
+        tk_llvm_build_jump(f, e->leave);
+        tk_llvm_build_enter(f, e->leave);
+    }
+    LLVMBuildRetVoid(f->b);
+    return true;
+}
+
+/* ---- from module to bytes ---- */
+
+static tolk_status copy_out(tolk_ctx *ctx, const char *bytes, size_t n, char **out, size_t *len,
+                            tolk_error *err) {
+    tk_strbuf sb;
+    tk_strbuf_init(&sb, &ctx->al);
+    tk_strbuf_bytes(&sb, bytes, n);
+    char *text = tk_strbuf_take(&sb, len);
+    if (!text)
+        return tk_status_nomem(err);
+    *out = text;
+    return TOLK_OK;
+}
+
+static tolk_status fail_with_log(tk_llvm_session *s, const char *what, tolk_error *err) {
+    return tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE, "LLVM: %s: %.150s", what,
+                          s->log.n ? s->log.at : "it does not say why");
+}
+
+/* In debug builds: what we built is what LLVM accepts. */
+static tolk_status check_module(tk_llvm_session *s, LLVMModuleRef module, tolk_error *err) {
+#ifndef NDEBUG
+    char *why = NULL;
+    bool bad = LLVMVerifyModule(module, LLVMReturnStatusAction, &why);
+    if (bad)
+        tk_strbuf_str(&s->log, why);
+    LLVMDisposeMessage(why);
+    if (bad)
+        return fail_with_log(s, "malformed IR", err);
+#else
+    (void)s, (void)module, (void)err;
+#endif
+    return TOLK_OK;
+}
+
+static tolk_status write_out(tolk_ctx *ctx, tk_llvm_session *s, LLVMModuleRef module,
+                             LLVMTargetMachineRef machine, tk_llvm_form form, char **out,
+                             size_t *len, tolk_error *err) {
+    TK_TRY(check_module(s, module, err));
+    if (form == TK_LLVM_IR) {
+        char *text = LLVMPrintModuleToString(module);
+        tolk_status st = copy_out(ctx, text, strlen(text), out, len, err);
+        LLVMDisposeMessage(text);
+        return st;
+    }
+    LLVMMemoryBufferRef buffer = NULL;
+    char *why = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module,
+                                            form == TK_LLVM_ASM ? LLVMAssemblyFile : LLVMObjectFile,
+                                            &why, &buffer)) {
+        tk_strbuf_str(&s->log, why);
+        LLVMDisposeMessage(why);
+        return fail_with_log(s, "no code", err);
+    }
+    tolk_status st = s->failed ? fail_with_log(s, "no code", err)
+                               : copy_out(ctx, LLVMGetBufferStart(buffer),
+                                          LLVMGetBufferSize(buffer), out, len, err);
+    LLVMDisposeMemoryBuffer(buffer);
+    return st;
+}
+
+static tolk_status emit_module(emitter *e, tk_llvm_session *s, const char *symbol,
+                               tk_llvm_form form, char **out, size_t *len) {
+    tk_llvm_fn *f = &e->f;
+    LLVMTargetMachineRef machine;
+    LLVMTargetDataRef layout;
+    TK_TRY(tk_llvm_pool_machine(s, f->target, &machine, &layout, f->err));
+    f->lc = s->lc;
+    LLVMContextSetDiscardValueNames(f->lc, form != TK_LLVM_IR);
+    f->module = LLVMModuleCreateWithNameInContext(symbol, f->lc);
+    f->b = LLVMCreateBuilderInContext(f->lc);
+    LLVMSetTarget(f->module, f->target->triple);
+    LLVMSetModuleDataLayout(f->module, layout);
+    tolk_status st = emit_function(e, symbol) ? TOLK_OK : f->status;
+    LLVMDisposeBuilder(f->b);
+    if (st == TOLK_OK)
+        st = write_out(f->ctx, s, f->module, machine, form, out, len, f->err);
+    LLVMDisposeModule(f->module);
+    return st;
+}
+
+tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop *linear,
+                         const char *symbol, tk_llvm_form form, char **out, size_t *len,
+                         tolk_error *err) {
+    tk_params params;
+    TK_TRY(tk_params_init(&params, linear, &ctx->al, err));
+    emitter e = {.linear = linear, .params = &params, .al = &ctx->al};
+    e.f = (tk_llvm_fn){
+        .ctx = ctx, .target = target, .classes = tk_llvm_legal_classes(target), .err = err};
+    tk_map_init(&e.values, e.al);
+    tk_map_init(&e.reg_first, e.al);
+    tk_vec_init(&e.reg, e.al);
+    tk_vec_init(&e.scopes, e.al);
+    tk_vec_init(&e.saved, e.al);
+    tk_vec_init(&e.stored, e.al);
+    tk_llvm_session *s;
+    tolk_status st = tk_llvm_pool_take(ctx, &s, err);
+    if (st == TOLK_OK) {
+        st = emit_module(&e, s, symbol, form, out, len);
+        tk_llvm_pool_give(ctx, s);
+    }
+    tk_vec_fini(&e.stored);
+    tk_vec_fini(&e.saved);
+    tk_vec_fini(&e.scopes);
+    tk_vec_fini(&e.reg);
+    tk_map_fini(&e.reg_first);
+    tk_map_fini(&e.values);
+    tk_params_fini(&params);
+    return st;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit/llvm_pool.h"
+
+#include "base/log.h"
+#include "base/status.h"
+#include "jit/llvm_api.h"
+
+#include <llvm-c/Target.h>
+
+#include <string.h>
+
+typedef struct pool {
+    pthread_mutex_t lock;
+    tk_llvm_session *free;
+} pool;
+
+const char *tk_llvm_version(void) {
+    return TOLK_LLVM_VERSION;
+}
+
+/* ---- targets ---- */
+
+/* LLVM's registry of targets belongs to the process and has no lock: these are the library's only
+ * variables. */
+static pthread_once_t x86_once = PTHREAD_ONCE_INIT, aarch64_once = PTHREAD_ONCE_INIT;
+
+static void init_x86(void) {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+}
+
+static void init_aarch64(void) {
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+}
+
+void tk_llvm_pool_init_arch(tk_arch arch) {
+    if (arch == TK_ARCH_AARCH64)
+        pthread_once(&aarch64_once, init_aarch64);
+    else
+        pthread_once(&x86_once, init_x86);
+}
+
+static tolk_status create_machine(const tk_target *target, LLVMTargetMachineRef *out,
+                                  tolk_error *err) {
+    tk_llvm_pool_init_arch(target->arch);
+    LLVMTargetRef t;
+    char *why = NULL;
+    if (LLVMGetTargetFromTriple(target->triple, &t, &why)) {
+        tolk_status st = tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
+                                        "LLVM has no target \"%s\": %.150s", target->triple, why);
+        LLVMDisposeMessage(why);
+        return st;
+    }
+    *out = LLVMCreateTargetMachine(t, target->triple, target->cpu, target->features,
+                                   LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+    return *out ? TOLK_OK
+                : tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
+                                 "LLVM makes no machine for \"%s\", %s", target->triple,
+                                 target->cpu);
+}
+
+static void drop_machine(tk_llvm_session *s, uint32_t i) {
+    if (!s->at[i].machine)
+        return;
+    LLVMDisposeTargetData(s->at[i].layout);
+    LLVMDisposeTargetMachine(s->at[i].machine);
+    s->at[i].machine = NULL;
+}
+
+tolk_status tk_llvm_pool_machine(tk_llvm_session *s, const tk_target *target,
+                                 LLVMTargetMachineRef *machine, LLVMTargetDataRef *layout,
+                                 tolk_error *err) {
+    uint32_t i = 0, oldest = 0;
+    for (; i < TK_LLVM_POOL_MACHINES; i++) {
+        if (s->at[i].machine && !memcmp(&s->at[i].target, target, sizeof *target))
+            break;
+        uint64_t age = s->at[i].machine ? s->at[i].used : 0;
+        if (age < (s->at[oldest].machine ? s->at[oldest].used : 0))
+            oldest = i;
+    }
+    if (i == TK_LLVM_POOL_MACHINES) {
+        LLVMTargetMachineRef m;
+        TK_TRY(create_machine(target, &m, err));
+        i = oldest;
+        drop_machine(s, i);
+        s->at[i].machine = m;
+        s->at[i].layout = LLVMCreateTargetDataLayout(m);
+        s->at[i].target = *target;
+    }
+    s->at[i].used = ++s->clock;
+    *machine = s->at[i].machine;
+    *layout = s->at[i].layout;
+    return TOLK_OK;
+}
+
+/* ---- sessions ---- */
+
+static void diagnostic(LLVMDiagnosticInfoRef info, void *user) {
+    tk_llvm_session *s = user;
+    char *text = LLVMGetDiagInfoDescription(info);
+    if (s->log.n)
+        tk_strbuf_char(&s->log, '\n');
+    tk_strbuf_str(&s->log, text);
+    LLVMDisposeMessage(text);
+    s->failed |= LLVMGetDiagInfoSeverity(info) == LLVMDSError;
+}
+
+static void destroy_session(tolk_ctx *ctx, tk_llvm_session *s) {
+    for (uint32_t i = 0; i < TK_LLVM_POOL_MACHINES; i++)
+        drop_machine(s, i);
+    if (s->lc)
+        LLVMContextDispose(s->lc);
+    tk_strbuf_fini(&s->log);
+    tk_alloc_free(&ctx->al, s, sizeof *s);
+}
+
+void tk_llvm_fini(tolk_ctx *ctx, void *state) {
+    pool *p = state;
+    for (tk_llvm_session *s = p->free, *next; s; s = next) {
+        next = s->next;
+        destroy_session(ctx, s);
+    }
+    pthread_mutex_destroy(&p->lock);
+    tk_alloc_free(&ctx->al, p, sizeof *p);
+}
+
+/* The pool of a context. Several threads may find that there is none: one of theirs stays. */
+static pool *get_pool(tolk_ctx *ctx) {
+    void **at = &ctx->part[TK_CTX_LLVM];
+    pool *p = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    if (p)
+        return p;
+    p = tk_alloc_zero(&ctx->al, sizeof *p);
+    if (!p)
+        return NULL;
+    pthread_mutex_init(&p->lock, NULL);
+    __atomic_store_n(&ctx->part_destroy[TK_CTX_LLVM], tk_llvm_fini, __ATOMIC_RELAXED);
+    void *there = NULL;
+    if (__atomic_compare_exchange_n(at, &there, p, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return p;
+    tk_llvm_fini(ctx, p);
+    return there;
+}
+
+tolk_status tk_llvm_pool_take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *err) {
+    pool *p = get_pool(ctx);
+    if (!p)
+        return tk_status_nomem(err);
+    pthread_mutex_lock(&p->lock);
+    tk_llvm_session *s = p->free;
+    if (s)
+        p->free = s->next;
+    pthread_mutex_unlock(&p->lock);
+    if (!s) {
+        s = tk_alloc_zero(&ctx->al, sizeof *s);
+        if (!s)
+            return tk_status_nomem(err);
+    }
+    tk_strbuf_init(&s->log, &ctx->al);
+    s->failed = false;
+    if (!s->lc) {
+        s->lc = LLVMContextCreate();
+        s->uses = 0;
+        LLVMContextSetDiagnosticHandler(s->lc, diagnostic, s);
+    }
+    s->uses++;
+    *out = s;
+    return TOLK_OK;
+}
+
+void tk_llvm_pool_give(tolk_ctx *ctx, tk_llvm_session *s) {
+    if (s->log.n && !s->log.failed)
+        tk_log_keep(ctx, s->log.at, s->log.n);
+    tk_strbuf_fini(&s->log);
+    if (s->uses >= TK_LLVM_POOL_USES) {
+        LLVMContextDispose(s->lc);
+        s->lc = NULL;
+    }
+    pool *p = ctx->part[TK_CTX_LLVM];
+    pthread_mutex_lock(&p->lock);
+    s->next = p->free;
+    p->free = s;
+    pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * LLVM contexts and target machines, kept between compilations. A session is used by one thread at
+ * a time; as many exist as compilations ever ran at once.
+ */
+#ifndef TK_JIT_LLVM_POOL_H
+#define TK_JIT_LLVM_POOL_H
+
+#include "base/ctx.h"
+#include "base/strbuf.h"
+#include "jit/target.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+#include <stdbool.h>
+
+enum {
+    TK_LLVM_POOL_MACHINES = 4, /* of one session: targets used last */
+    TK_LLVM_POOL_USES = 256    /* of one LLVM context: types and constants pile up in it */
+};
+
+typedef struct tk_llvm_session {
+    struct tk_llvm_session *next; /* in the pool */
+    LLVMContextRef lc;            /* NULL: to be made */
+    uint32_t uses;                /* of lc */
+    uint64_t clock;
+    struct {
+        tk_target target;
+        LLVMTargetMachineRef machine; /* NULL: free */
+        LLVMTargetDataRef layout;
+        uint64_t used; /* clock when it was last used */
+    } at[TK_LLVM_POOL_MACHINES];
+    tk_strbuf log; /* what LLVM said */
+    bool failed;   /* some of it is an error */
+} tk_llvm_session;
+
+/* Tell LLVM of a target family; needed before anything is made for it. Once a process does it, the
+ * further calls cost nothing. Threads: any. */
+void tk_llvm_pool_init_arch(tk_arch arch);
+/* A session for this thread alone. Errors: TOLK_E_NOMEM. */
+tolk_status tk_llvm_pool_take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *err);
+/* Give it back; what LLVM said becomes tolk_last_log. All modules of its context are gone by now.
+ */
+void tk_llvm_pool_give(tolk_ctx *ctx, tk_llvm_session *s);
+/* Machine and data layout for a target; both stay the session's. Errors: TOLK_E_UNSUPPORTED. */
+tolk_status tk_llvm_pool_machine(tk_llvm_session *s, const tk_target *target,
+                                 LLVMTargetMachineRef *machine, LLVMTargetDataRef *layout,
+                                 tolk_error *err);
+
+#endif
