@@ -17,6 +17,9 @@ typedef struct tk_pass {
     const tk_target *target;
     tolk_bounds bounds;
     bool strict;
+    const char *opts; /* loop options to apply; NULL: the heuristic chooses */
+    /* pass_opts leaves this: */
+    char *applied; /* the options applied, text of base/strbuf.h; owned by the pipeline */
     /* pass_lower leaves these: */
     const tolk_uop *span; /* iterations of the flattened global range: expression of scalar params */
     size_t scratch_bytes;
@@ -27,6 +30,7 @@ typedef struct tk_pass {
 tolk_status tk_pass_failed(const tk_pass *p, tolk_error *err);
 
 tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_opts(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_peel(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_prove(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_decompose(tk_pass *p, const tolk_uop **root, tolk_error *err);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pass_opts: the loop options, those that were asked for or the heuristic's.
+ *
+ * Needs:  stage kernel, prepared.
+ * Leaves: stage kernel: the graph that --emit=opt prints and every backend must equal bit for bit.
+ *         Index arithmetic is simplified. p->applied names the options.
+ * Errors: TOLK_E_ARG for options that cannot be read or applied.
+ */
+#include "base/strbuf.h"
+#include "ir/sym.h"
+#include "jit/opt.h"
+#include "jit/pass.h"
+
+tolk_status tk_pass_opts(tk_pass *p, const tolk_uop **root, tolk_error *err) {
+    tk_opts opts;
+    tk_vec_init(&opts, p->g->al);
+    tk_strbuf sb;
+    tk_strbuf_init(&sb, p->g->al);
+    const tolk_uop *now = *root;
+    tolk_status st;
+    if (p->opts) {
+        st = tk_opt_parse(p->opts, &opts, err);
+        for (size_t i = 0; i < opts.n && st == TOLK_OK; i++)
+            st = tk_opt_apply(&now, &opts.at[i], p->strict, err);
+    } else {
+        st = tk_opt_heuristic(now, p->target->vec_bytes, p->strict, &opts, &now, err);
+    }
+    for (size_t i = 0; i < opts.n; i++) {
+        char one[64];
+        tk_opt_text(&opts.at[i], one, sizeof one);
+        if (i)
+            tk_strbuf_char(&sb, ' ');
+        tk_strbuf_str(&sb, one);
+    }
+    tk_vec_fini(&opts);
+    if (st == TOLK_OK && !(now = tk_sym(p->g, now)))
+        st = tk_pass_failed(p, err);
+    if (st == TOLK_OK && !(p->applied = tk_strbuf_take(&sb, NULL)))
+        st = tk_status_nomem(err);
+    if (st == TOLK_OK)
+        *root = now;
+    tk_strbuf_fini(&sb);
+    return st;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit/pipeline.h"
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/strbuf.h"
+
+#include <string.h>
+
+/* The compiler. Each row: name, letter of TOLK_DUMP, the pass, the stage it leaves. */
+static const struct {
+    const char *name;
+    char letter;
+    tolk_status (*run)(tk_pass *p, const tolk_uop **root, tolk_error *err);
+    tolk_stage stage;
+} passes[] = {
+    {"prepare", 'P', tk_pass_prepare, TOLK_STAGE_KERNEL},
+    {"opts", 'O', tk_pass_opts, TOLK_STAGE_KERNEL},
+    {"peel", 'E', tk_pass_peel, TOLK_STAGE_KERNEL},
+    {"prove", 'V', tk_pass_prove, TOLK_STAGE_KERNEL},
+    {"decompose", 'D', tk_pass_decompose, TOLK_STAGE_KERNEL},
+    {"flatten", 'F', tk_pass_flatten, TOLK_STAGE_KERNEL},
+    {"lower", 'L', tk_pass_lower, TOLK_STAGE_PROGRAM},
+};
+enum { N_PASSES = sizeof passes / sizeof *passes, PASS_OPTS = 1 };
+
+static void dump(tolk_ctx *ctx, const char *name, const tolk_uop *root) {
+    char *text;
+    size_t len;
+    if (tolk_print(root, &text, &len) != TOLK_OK)
+        return;
+    pthread_mutex_lock(&ctx->log_lock);
+    tk_strbuf sb;
+    tk_strbuf_init(&sb, &ctx->al);
+    tk_strbuf_fmt(&sb, "after %s:\n", name);
+    tk_strbuf_bytes(&sb, text, len);
+    if (!sb.failed)
+        ctx->log(ctx->log_user, TOLK_LOG_DEBUG, sb.at);
+    pthread_mutex_unlock(&ctx->log_lock);
+    tk_strbuf_fini(&sb);
+    tk_strbuf_text_free(&ctx->al, text);
+}
+
+static tolk_status check(const tolk_uop *root, tolk_stage stage, const char *name,
+                         tolk_error *err) {
+#ifdef NDEBUG
+    (void)root, (void)stage, (void)name, (void)err;
+    return TOLK_OK;
+#else
+    tolk_error e = TOLK_ERROR_INIT;
+    if (tolk_verify(root, stage, &e) == TOLK_OK)
+        return TOLK_OK;
+    return tk_status_fail(err, TOLK_E_INTERNAL, e.node, "pass %s left an invalid graph: %.160s",
+                          name, e.msg);
+#endif
+}
+
+tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *opts,
+                            const tk_target *target, tolk_bounds bounds, bool strict,
+                            tk_pipeline_end end, tk_pipeline *out, tolk_error *err) {
+    *out = (tk_pipeline){.pass = {.target = target, .bounds = bounds, .strict = strict, .opts = opts}};
+    if (tk_graph_create(ctx, &out->pass.g) != TOLK_OK)
+        return tk_status_nomem(err);
+    const char *letters = tk_env_get(ctx, "TOLK_DUMP");
+    const tolk_uop *root = kernel;
+    for (int i = 0; i < N_PASSES; i++) {
+        tolk_status st = passes[i].run(&out->pass, &root, err);
+        if (st == TOLK_OK)
+            st = check(root, passes[i].stage, passes[i].name, err);
+        if (st != TOLK_OK)
+            return st;
+        if (letters && strchr(letters, passes[i].letter))
+            dump(ctx, passes[i].name, root);
+        if (i == 0)
+            out->kernel = root;
+        if (i == PASS_OPTS) {
+            out->opt = root;
+            if (end == TK_PIPELINE_OPT)
+                return TOLK_OK;
+        }
+    }
+    out->program = root;
+    return TOLK_OK;
+}
+
+void tk_pipeline_fini(tk_pipeline *p) {
+    if (!p->pass.g)
+        return;
+    tk_strbuf_text_free(p->pass.g->al, p->pass.applied);
+    tk_graph_destroy(p->pass.g);
+    *p = (tk_pipeline){.program = NULL};
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Compiled programs: from a kernel through the binary cache to code, and launching it.
+ */
+#include "jit/program.h"
+
+#include "base/env.h"
+#include "base/log.h"
+#include "ir/dtype.h"
+#include "ir/verify.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define SYMBOL "tolk_kernel"
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- compiling ---- */
+
+typedef struct build {
+    tolk_ctx *ctx;
+    const tolk_uop *kernel;
+    const tolk_compile_opts *opts;
+    tk_target target;
+} build;
+
+static tolk_status check_opts(const tolk_compile_opts **opts, tolk_error *err) {
+    static const tolk_compile_opts defaults = TOLK_COMPILE_OPTS_INIT;
+    if (!*opts)
+        *opts = &defaults;
+    if ((*opts)->size != sizeof **opts)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "tolk_compile_opts.size is %u, this library knows %zu (use "
+                              "TOLK_COMPILE_OPTS_INIT)",
+                              (*opts)->size, sizeof **opts);
+    if ((*opts)->bounds != TOLK_BOUNDS_CHECK && (*opts)->bounds != TOLK_BOUNDS_TRUST)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_compile_opts.bounds is %d",
+                              (int)(*opts)->bounds);
+    return TOLK_OK;
+}
+
+static const char *target_name(tolk_ctx *ctx, const tolk_compile_opts *opts) {
+    return opts->target ? opts->target : tk_env_get(ctx, "TOLK_CPU");
+}
+
+/* Kernel to bytes: passes, object, metadata. */
+static tolk_status build_bytes(void *user, char **out, size_t *len, tolk_error *err) {
+    build *b = user;
+    tk_pipeline p;
+    char *object = NULL;
+    size_t object_bytes = 0;
+    tolk_status st =
+        tk_pipeline_run(b->ctx, b->kernel, b->opts->opts, &b->target, b->opts->bounds,
+                        b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, err);
+    if (st == TOLK_OK)
+        st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL, TK_LLVM_OBJ, &object,
+                          &object_bytes, err);
+    if (st == TOLK_OK)
+        st = tk_meta_write(&p, p.kernel, object, object_bytes, out, len, err);
+    tk_strbuf_text_free(&b->ctx->al, object);
+    tk_pipeline_fini(&p);
+    return st;
+}
+
+/* All that shapes the code, as bytes. */
+static tolk_status write_key(const build *b, tk_strbuf *sb, tolk_error *err) {
+    char *text;
+    size_t len;
+    if (tolk_print(b->kernel, &text, &len) != TOLK_OK)
+        return tk_status_nomem(err);
+    tk_strbuf_fmt(sb, "tolk %d.%d.%d code %d llvm %s\nopts %s\nbounds %d strict %d\n",
+                  TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, TK_CODE_VERSION,
+                  tk_llvm_version(), b->opts->opts ? b->opts->opts : "heuristic",
+                  (int)b->opts->bounds, b->opts->strict != 0);
+    tk_strbuf_bytes(sb, &b->target, sizeof b->target);
+    tk_strbuf_bytes(sb, text, len);
+    tolk_free_text(b->ctx, text);
+    return sb->failed ? tk_status_nomem(err) : TOLK_OK;
+}
+
+/* Look at a binary's bytes and evaluate what does not change between launches. */
+static tolk_status open_program(tolk_program *p, tolk_error *err) {
+    size_t len;
+    const void *bytes = tk_binary_bytes(p->binary, &len);
+    if (!tk_meta_open(bytes, len, &p->meta))
+        return tk_status_fail(err, TOLK_E_INTERNAL, TK_NO_NODE,
+                              "a compiled kernel has damaged metadata");
+    const tk_meta *h = p->meta.head;
+    p->constant = tk_expr_is_constant(p->meta.steps, h->n_steps);
+    p->values = tk_alloc_zero(&p->ctx->al, h->n_steps * sizeof *p->values);
+    if (!p->values)
+        return tk_status_nomem(err);
+    if (p->constant)
+        tk_expr_eval(p->meta.steps, h->n_steps, NULL, p->values);
+    size_t offset = (size_t)((const char *)p->meta.object - (const char *)bytes);
+    void *entry;
+    TK_TRY(tk_binary_link(p->ctx, p->binary, offset, h->object_bytes, SYMBOL, &entry,
+                          &p->code_bytes, err));
+    memcpy(&p->fn, &entry, sizeof entry); /* an object pointer to a function pointer */
+    return TOLK_OK;
+}
+
+static void free_program(tolk_program *p) {
+    tolk_ctx *ctx = p->ctx;
+    if (p->values)
+        tk_alloc_free(&ctx->al, p->values, p->meta.head->n_steps * sizeof *p->values);
+    if (p->binary)
+        tk_binary_unref(ctx, p->binary);
+    tk_alloc_free(&ctx->al, p, sizeof *p);
+}
+
+tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_compile_opts *opts,
+                         tolk_program **out, tolk_error *err) {
+    uint64_t start = now_ns();
+    if (!device || !sink || !out)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_compile: device, sink or out is "
+                                                           "NULL");
+    TK_TRY(check_opts(&opts, err));
+    tolk_ctx *ctx = device->ctx;
+    const tk_host *host = device->backend->host(device);
+    build b = {ctx, sink, opts, {0}};
+    const char *name = target_name(ctx, opts), *missing;
+    TK_TRY(tk_target_parse(host, name, &b.target, err));
+    if (!tk_target_runs_on(&b.target, host, &missing))
+        return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
+                              "target %s: this machine does not have %s", name ? name : "native",
+                              missing);
+    TK_TRY(tolk_verify(sink, TOLK_STAGE_KERNEL, err));
+    tk_strbuf key;
+    tk_strbuf_init(&key, &ctx->al);
+    tolk_status st = write_key(&b, &key, err);
+    tolk_program *p = st == TOLK_OK ? tk_alloc_zero(&ctx->al, sizeof *p) : NULL;
+    if (st == TOLK_OK && !p)
+        st = tk_status_nomem(err);
+    if (st == TOLK_OK) {
+        atomic_init(&p->refs, 1);
+        p->ctx = ctx;
+        p->device = device;
+        st = tk_cache_get(ctx, key.at, key.n, opts->no_cache != 0, build_bytes, &b, &p->binary,
+                          &p->cached, err);
+        if (st == TOLK_OK)
+            st = open_program(p, err);
+        if (st != TOLK_OK)
+            free_program(p);
+    }
+    tk_strbuf_fini(&key);
+    if (st != TOLK_OK)
+        return st;
+    p->compile_ns = now_ns() - start;
+    *out = p;
+    return TOLK_OK;
+}
+
+tolk_program *tolk_program_ref(tolk_program *program) {
+    if (program)
+        atomic_fetch_add_explicit(&program->refs, 1, memory_order_relaxed);
+    return program;
+}
+
+void tolk_program_unref(tolk_program *program) {
+    if (program && atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) == 1)
+        free_program(program);
+}
+
+tolk_status tolk_program_get_info(const tolk_program *program, tolk_program_info *out) {
+    if (!program || !out)
+        return TOLK_E_ARG;
+    const tk_meta *h = program->meta.head;
+    *out = (tolk_program_info){.name = program->meta.strings + h->name,
+                               .opts = program->meta.strings + h->opts,
+                               .n_bufs = h->n_bufs,
+                               .n_vals = h->n_vals,
+                               .cached = program->cached,
+                               .compile_ns = program->compile_ns,
+                               .code_bytes = program->code_bytes,
+                               .scratch_bytes = h->scratch_bytes,
+                               .lanes = h->lanes};
+    return TOLK_OK;
+}
+
+/* ---- launching ---- */
+
+/* "kernel scale: param "x" (slot 1)" */
+static const char *describe(const tolk_program *p, const tk_meta_param *m, char buf[160]) {
+    const char *name = m->name ? p->meta.strings + m->name : NULL;
+    if (name)
+        snprintf(buf, 160, "kernel %.60s: param \"%.60s\" (slot %lld)",
+                 p->meta.strings + p->meta.head->name, name, (long long)m->slot);
+    else
+        snprintf(buf, 160, "kernel %.60s: param in slot %lld",
+                 p->meta.strings + p->meta.head->name, (long long)m->slot);
+    return buf;
+}
+
+static tolk_status check_scalars(const tolk_program *p, const int64_t *vals, tolk_error *err) {
+    const tk_meta *h = p->meta.head;
+    char who[160];
+    for (size_t i = 0, v = 0; v < h->n_vals; i++) {
+        const tk_meta_param *m = &p->meta.params[i];
+        if (!m->is_scalar)
+            continue;
+        if (!tolk_dtype_is_float(m->dtype)) {
+            int64_t x = (int64_t)tk_dtype_canon(m->dtype, (uint64_t)vals[v]);
+            if (x != vals[v] && m->dtype != TOLK_BOOL)
+                return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE, "%s: %lld does not fit %s",
+                                      describe(p, m, who), (long long)vals[v],
+                                      tolk_dtype_name(m->dtype));
+            if (m->dtype != TOLK_U64 && (x < m->min || x > m->max))
+                return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
+                                      "%s is %lld, expected %lld to %lld", describe(p, m, who),
+                                      (long long)x, (long long)m->min, (long long)m->max);
+        }
+        v++;
+    }
+    return TOLK_OK;
+}
+
+static tolk_status check_buffers(const tolk_program *p, void *const *bufs, const size_t *bytes,
+                                 const int64_t *values, tolk_error *err) {
+    const tk_meta *h = p->meta.head;
+    char who[160];
+    for (size_t i = 0, b = 0; b < h->n_bufs; i++) {
+        const tk_meta_param *m = &p->meta.params[i];
+        if (m->is_scalar)
+            continue;
+        int64_t elems = values[m->size];
+        size_t need;
+        if (elems < 0 || !tk_mul_size((size_t)elems, tolk_dtype_bytes(m->dtype), &need))
+            return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
+                                  "%s: its size is %lld elements with these scalars",
+                                  describe(p, m, who), (long long)elems);
+        if (bytes[b] < need)
+            return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
+                                  "%s: expected %zu bytes (%lld x %s), got %zu",
+                                  describe(p, m, who), need, (long long)elems,
+                                  tolk_dtype_name(m->dtype), bytes[b]);
+        if (need && !bufs[b])
+            return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE, "%s is NULL",
+                                  describe(p, m, who));
+        b++;
+    }
+    return TOLK_OK;
+}
+
+static bool may_share(const tolk_program *p, uint32_t a, uint32_t b) {
+    for (uint32_t i = 0; i < p->meta.head->n_pairs; i++) {
+        const tk_meta_pair *q = &p->meta.pairs[i];
+        if ((q->a == a && q->b == b) || (q->a == b && q->b == a))
+            return true;
+    }
+    return false;
+}
+
+/* A stored buffer may overlap another one only as a whole, and only where the kernel reads and
+ * writes the same element. Sizes are those that the kernel declares. */
+static tolk_status check_alias(const tolk_program *p, void *const *bufs, const int64_t *values,
+                               tolk_error *err) {
+    const tk_meta *h = p->meta.head;
+    size_t n_params = (size_t)h->n_bufs + h->n_vals;
+    char who[160], other[160];
+    for (size_t i = 0, a = 0; i < n_params; i++) {
+        const tk_meta_param *m = &p->meta.params[i];
+        if (m->is_scalar)
+            continue;
+        size_t a_bytes = (size_t)values[m->size] * tolk_dtype_bytes(m->dtype);
+        for (size_t j = 0, b = 0; m->stored && a_bytes && j < n_params; j++) {
+            const tk_meta_param *o = &p->meta.params[j];
+            if (o->is_scalar)
+                continue;
+            size_t b_bytes = (size_t)values[o->size] * tolk_dtype_bytes(o->dtype);
+            uintptr_t x = (uintptr_t)bufs[a], y = (uintptr_t)bufs[b];
+            bool twice = o->stored && j < i; /* that pair was looked at from the other side */
+            if (i != j && !twice && b_bytes && x < y + b_bytes && y < x + a_bytes &&
+                !(x == y && may_share(p, (uint32_t)a, (uint32_t)b)))
+                return tk_status_fail(err, TOLK_E_ALIAS, TK_NO_NODE,
+                                      "%s overlaps %s, and the kernel stores to it",
+                                      describe(p, m, who), describe(p, o, other));
+            b++;
+        }
+        a++;
+    }
+    return TOLK_OK;
+}
+
+static tolk_status report_fault(const tolk_program *p, const tk_launch *l, tolk_error *err) {
+    char who[160];
+    for (size_t i = 0; i < (size_t)p->meta.head->n_bufs + p->meta.head->n_vals; i++) {
+        const tk_meta_param *m = &p->meta.params[i];
+        if (m->slot == (int64_t)l->fault_slot && !m->is_scalar)
+            return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE,
+                                  "%s: index %lld is out of range", describe(p, m, who),
+                                  (long long)l->fault_index);
+    }
+    return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE, "kernel %.60s: index %lld is out of range",
+                          p->meta.strings + p->meta.head->name, (long long)l->fault_index);
+}
+
+static tolk_status count_error(const tolk_program *p, const char *what, size_t want, size_t got,
+                               tolk_error *err) {
+    return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE, "kernel %.60s: expected %zu %s, got %zu",
+                          p->meta.strings + p->meta.head->name, want, what, got);
+}
+
+tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const size_t *bytes,
+                        size_t n_bufs, const int64_t *vals, size_t n_vals, tolk_error *err) {
+    const tolk_program *p = program;
+    if (!p)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_launch: program is NULL");
+    const tk_meta *h = p->meta.head;
+    if (n_bufs != h->n_bufs || (n_bufs && (!bufs || !bytes)))
+        return count_error(p, "buffers", h->n_bufs, bufs && bytes ? n_bufs : 0, err);
+    if (n_vals != h->n_vals || (n_vals && !vals))
+        return count_error(p, "scalars", h->n_vals, vals ? n_vals : 0, err);
+    int64_t own[TK_EXPR_MAX_STEPS];
+    const int64_t *values = p->values;
+    if (h->n_vals)
+        TK_TRY(check_scalars(p, vals, err));
+    if (!p->constant) {
+        tk_expr_eval(p->meta.steps, h->n_steps, vals, own);
+        values = own;
+    }
+    TK_TRY(check_buffers(p, bufs, bytes, values, err));
+    TK_TRY(check_alias(p, bufs, values, err));
+    tk_launch l = {.fn = p->fn,
+                   .bufs = bufs,
+                   .vals = vals,
+                   .span = values[h->span],
+                   .work = (double)values[h->flops] + (double)values[h->loaded_bytes] +
+                           (double)values[h->stored_bytes],
+                   .scratch_bytes = h->scratch_bytes};
+    TK_TRY(p->device->backend->launch(p->device, &l, err));
+    return l.faulted ? report_fault(p, &l, err) : TOLK_OK;
+}
+
+tolk_status tolk_program_estimate(const tolk_program *program, const int64_t *vals, size_t n_vals,
+                                  double *flops, double *bytes) {
+    if (!program || !flops || !bytes)
+        return TOLK_E_ARG;
+    const tk_meta *h = program->meta.head;
+    if (n_vals != h->n_vals || (n_vals && !vals))
+        return TOLK_E_ARG;
+    int64_t values[TK_EXPR_MAX_STEPS];
+    tk_expr_eval(program->meta.steps, h->n_steps, vals, values);
+    *flops = (double)values[h->flops];
+    *bytes = (double)values[h->loaded_bytes] + (double)values[h->stored_bytes];
+    return TOLK_OK;
+}
+
+/* ---- other forms ---- */
+
+tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_opts *opts,
+                      tolk_emit_kind kind, char **text, size_t *len, tolk_error *err) {
+    if (!ctx || !sink || !text || !len)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: an argument is NULL");
+    TK_TRY(check_opts(&opts, err));
+    TK_TRY(tolk_verify(sink, TOLK_STAGE_KERNEL, err));
+    if (kind == TOLK_EMIT_UOP)
+        return tolk_print(sink, text, len) == TOLK_OK ? TOLK_OK : tk_status_nomem(err);
+    tolk_device *device;
+    tk_target target;
+    TK_TRY(tolk_device_open(ctx, "CPU", &device, err));
+    TK_TRY(tk_target_parse(device->backend->host(device), target_name(ctx, opts), &target, err));
+    tk_pipeline p;
+    tolk_status st = tk_pipeline_run(ctx, sink, opts->opts, &target, opts->bounds,
+                                     opts->strict != 0,
+                                     kind == TOLK_EMIT_OPT ? TK_PIPELINE_OPT : TK_PIPELINE_PROGRAM,
+                                     &p, err);
+    if (st == TOLK_OK) {
+        if (kind == TOLK_EMIT_OPT || kind == TOLK_EMIT_PROGRAM)
+            st = tolk_print(kind == TOLK_EMIT_OPT ? p.opt : p.program, text, len);
+        else if (kind == TOLK_EMIT_LLVM || kind == TOLK_EMIT_ASM || kind == TOLK_EMIT_OBJ)
+            st = tk_llvm_emit(ctx, &target, p.program, SYMBOL,
+                              kind == TOLK_EMIT_LLVM  ? TK_LLVM_IR
+                              : kind == TOLK_EMIT_ASM ? TK_LLVM_ASM
+                                                      : TK_LLVM_OBJ,
+                              text, len, err);
+        else
+            st = tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: unknown kind %d",
+                                (int)kind);
+    }
+    tk_pipeline_fini(&p);
+    return st;
+}
