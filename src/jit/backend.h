@@ -32,14 +32,18 @@ typedef struct tk_backend {
     /* Run it and wait. Errors: TOLK_E_CANCELLED, TOLK_E_NOMEM. */
     tolk_status (*launch)(tolk_device *device, tk_launch *launch, tolk_error *err);
     tolk_status (*debug_info)(tolk_device *device, char **text, size_t *len);
+    void (*destroy)(tolk_device *device); /* frees state */
 } tk_backend;
+
+enum { TK_DEVICE_LAUNCHES = 64 };
 
 struct tolk_device {
     tolk_ctx *ctx;
     const tk_backend *backend;
-    const char *name; /* canonical */
-    void *state;      /* the backend's */
-    _Atomic uint32_t cancel; /* number of cancellations asked for; launches compare with their start */
+    char *name;  /* canonical; text of base/strbuf.h */
+    void *state; /* the backend's */
+    _Atomic uint32_t running[TK_DEVICE_LAUNCHES]; /* 1: a launch uses this slot ... */
+    _Atomic uint32_t cancel[TK_DEVICE_LAUNCHES];  /* ... and is to stop when this is not 0 */
 };
 
 #endif

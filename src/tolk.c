@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The library as a whole: what knows every layer.
+ */
+#include <tolk/tolk.h>
+
+#include "base/ctx.h"
+#include "base/strbuf.h"
+#include "cpu/cpu_device.h"
+#include "jit/llvm_api.h"
+
+tolk_status tolk_ctx_create(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_error *err) {
+    if (!out)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_ctx_create: out is NULL");
+    tolk_ctx *ctx;
+    TK_TRY(tk_ctx_init(opts, &ctx, err));
+    tolk_status st = tk_cpu_device_register(ctx, err);
+    if (st != TOLK_OK) {
+        tk_ctx_fini(ctx);
+        return st;
+    }
+    *out = ctx;
+    return TOLK_OK;
+}
+
+void tolk_ctx_destroy(tolk_ctx *ctx) {
+    tk_ctx_fini(ctx);
+}
+
+void tolk_free_text(tolk_ctx *ctx, char *text) {
+    if (ctx)
+        tk_strbuf_text_free(&ctx->al, text);
+}
+
+uint32_t tolk_version(void) {
+    return TOLK_VERSION_MAJOR << 16 | TOLK_VERSION_MINOR << 8 | TOLK_VERSION_PATCH;
+}
+
+/* A JSON string; control characters as \u00XX. */
+static void json_string(tk_strbuf *sb, const char *s) {
+    tk_strbuf_char(sb, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            tk_strbuf_char(sb, '\\');
+        if (c < 0x20)
+            tk_strbuf_fmt(sb, "\\u%04x", c);
+        else
+            tk_strbuf_char(sb, (char)c);
+    }
+    tk_strbuf_char(sb, '"');
+}
+
+tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len) {
+    if (!ctx || !text || !len)
+        return TOLK_E_ARG;
+    tolk_device *device;
+    char *cpu = NULL;
+    size_t n;
+    tolk_status st = tolk_device_open(ctx, "CPU", &device, NULL);
+    if (st == TOLK_OK)
+        st = tolk_device_debug_info(device, &cpu, &n);
+    tolk_cache_stats stats;
+    if (st == TOLK_OK)
+        st = tolk_cache_get_stats(ctx, &stats);
+    if (st != TOLK_OK) {
+        tolk_free_text(ctx, cpu);
+        return st;
+    }
+    tk_strbuf sb;
+    tk_strbuf_init(&sb, &ctx->al);
+    tk_strbuf_fmt(&sb, "{\"version\": \"%d.%d.%d\", \"llvm\": \"%s\", \"devices\": [%s], ",
+                  TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_llvm_version(),
+                  cpu);
+    tk_strbuf_str(&sb, "\"cache\": {\"dir\": ");
+    json_string(&sb, stats.disk_dir);
+    tk_strbuf_fmt(&sb, ", \"entries\": %llu, \"bytes\": %llu, \"limit_bytes\": %llu}, ",
+                  (unsigned long long)stats.disk_entries, (unsigned long long)stats.disk_bytes,
+                  (unsigned long long)ctx->cache_bytes);
+    tk_strbuf_str(&sb, "\"problems\": [");
+    if (!stats.disk_dir[0] && !ctx->no_disk_cache)
+        tk_strbuf_str(&sb, "\"there is no usable cache directory: every process compiles anew\"");
+    tk_strbuf_str(&sb, "]}");
+    tolk_free_text(ctx, cpu);
+    *text = tk_strbuf_take(&sb, len);
+    return *text ? TOLK_OK : TOLK_E_NOMEM;
+}
