@@ -414,8 +414,13 @@ static tolk_status check_stack(const check *c) {
     return TOLK_OK;
 }
 
+/* A buffer of vectors (space=reg) has lanes, too, also behind an AFTER. */
 static bool is_vector_value(const tolk_uop *u) {
-    return tk_uop_lanes(u) > 1 && !tk_check_is_buffer(u);
+    if (tk_uop_lanes(u) == 1)
+        return false;
+    while (tk_uop_is(u, TK_OP_AFTER))
+        u = u->src[0];
+    return !tk_check_is_buffer(u);
 }
 
 static tolk_status check_lane(const check *c) {
