@@ -54,9 +54,11 @@ typedef struct job {
     int64_t fault_index;
 } job;
 
+__extension__ typedef __int128 wide; /* span * chunks can pass 64 bits */
+
 /* First iteration of chunk c. */
 static int64_t chunk_begin(const job *j, int64_t c) {
-    return (int64_t)((__int128)j->launch->span * c / j->chunks);
+    return (int64_t)((wide)j->launch->span * c / j->chunks);
 }
 
 static void keep_fault(job *j, int64_t chunk, const tolk_kenv *env) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "jit/affine.h"
 
+#include "ir/bounds.h"
+
 static const tk_step none = {TK_STEP_NONE, 0}, unknown = {TK_STEP_UNKNOWN, 0};
 
-static tk_step constant(__int128 elems) {
+static tk_step constant(tk_wide elems) {
     if (elems > INT64_MAX || elems < INT64_MIN)
         return unknown;
     return (tk_step){TK_STEP_CONST, (int64_t)elems};
@@ -14,7 +16,7 @@ static tk_step add(tk_step a, tk_step b, int sign) {
         return unknown;
     if (a.kind == TK_STEP_NONE && b.kind == TK_STEP_NONE)
         return none;
-    return constant((__int128)a.elems + (__int128)sign * b.elems);
+    return constant((tk_wide)a.elems + (tk_wide)sign * b.elems);
 }
 
 static tk_step scale(tk_step a, const tolk_uop *factor) {
@@ -22,7 +24,7 @@ static tk_step scale(tk_step a, const tolk_uop *factor) {
         return a;
     if (!tk_uop_is_const(factor))
         return unknown;
-    return constant((__int128)a.elems * factor->attr[0].i);
+    return constant((tk_wide)a.elems * factor->attr[0].i);
 }
 
 void tk_affine_steps(const tk_kview *v, const tolk_uop *range, tk_step *out) {
@@ -78,14 +80,14 @@ tk_step tk_affine_place(const tk_step *steps, const tolk_uop *place) {
     const tolk_uop *buffer = tk_kview_buffer(place);
     const tolk_uop *shape = buffer->n_src ? buffer->src[0] : NULL;
     tk_step total = none;
-    __int128 stride = 1;
+    tk_wide stride = 1;
     bool known = true;
     for (uint32_t d = place->n_src; d-- > 1;) {
         tk_step s = steps[place->src[d]->id];
         if (s.kind == TK_STEP_UNKNOWN || (s.kind == TK_STEP_CONST && s.elems && !known))
             return unknown;
         if (s.kind == TK_STEP_CONST)
-            total = add(total, constant((__int128)s.elems * stride), 1);
+            total = add(total, constant((tk_wide)s.elems * stride), 1);
         if (d == 1)
             break;
         const tolk_uop *dim = tk_uop_is(shape, TK_OP_STACK) ? shape->src[d - 1] : shape;
