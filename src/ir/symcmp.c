@@ -96,7 +96,7 @@ static const tolk_uop *less_rule(tolk_graph *g, const tolk_uop *u) {
     tk_linear a, b, d;
     exact_sum(u->src[0], &a);
     exact_sum(u->src[1], &b);
-    if (!tk_linear_difference(&a, &b, &d) || !d.n)
+    if (!tk_linear_difference(&a, &b, &d))
         return NULL;
     tk_wide_bound db;
     if (tk_linear_bound(&d, &db) && (db.hi < 0 || db.lo >= 0))
