@@ -142,7 +142,7 @@ refuse "no kernel 'three': expected one, two" "$jit" run two.uop --kernel three
 # an access out of range is a failure of the work, and says where
 npy ids.npy '<i4' '(1048576,)' < <(head -c 4194304 /dev/zero | tr '\0' '\177')
 for device in interp CPU; do
-    fail 'ids' "$jit" run "$examples/gather.uop" --device $device --arg table=1 --arg ids=ids.npy
+    fail '"table"' "$jit" run "$examples/gather.uop" --device $device --arg table=1 --arg ids=ids.npy
 done
 expect 0 "$jit" run "$examples/gather.uop" --arg table=1.5 --arg ids=4095
 has 'y = f32[1048576] 1.5 1.5'
