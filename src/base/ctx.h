@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 /* State that a higher layer keeps in a context. */
-typedef enum tk_ctx_part { TK_CTX_LLVM, TK_CTX_CODE, TK_CTX_CACHE, TK_CTX_DEVICES, TK_CTX_PARTS } tk_ctx_part;
+typedef enum tk_ctx_part { TK_CTX_LLVM, TK_CTX_CODE, TK_CTX_LINK, TK_CTX_CACHE, TK_CTX_DEVICES, TK_CTX_PARTS } tk_ctx_part;
 
 struct tolk_ctx {
     tolk_allocator al;

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linking an object through ORC, into the pages of code.c.
+ *
+ * ORC is asked for one thing: to place the sections of an object and to apply its relocations.
+ * As soon as the address of the function is known the object's tracker is removed, so ORC keeps
+ * nothing of it and the next object may use the same names; the memory belongs to the tk_llvm_code.
+ * All sections of an object go into one piece, so that relative addresses always reach.
+ */
+#include "jit/llvm_api.h"
+
+#include "base/log.h"
+#include "jit/code.h"
+#include "jit/llvm_pool.h"
+
+#include <llvm-c/Error.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/OrcEE.h>
+
+#include <stdio.h>
+#include <string.h>
+
+struct tk_llvm_code {
+    tk_code_piece piece;
+    size_t used;
+};
+
+/* The linker of a context. Linking is short and ORC's session is locked anyway: one at a time. */
+typedef struct linker {
+    pthread_mutex_t lock;
+    tolk_ctx *ctx;
+    LLVMOrcLLJITRef jit;
+    /* The link that is going on: */
+    tk_code_piece piece;
+    size_t used;
+    bool overflow;
+} linker;
+
+/* ---- memory for the sections of one object ---- */
+
+static void *create_context(void *l) {
+    return l;
+}
+static void ignore(void *l) {
+    (void)l;
+}
+
+static uint8_t *allocate(linker *l, uintptr_t bytes, unsigned align) {
+    size_t at = (l->used + (align ? align : 1) - 1) & ~((size_t)(align ? align : 1) - 1);
+    if (at > l->piece.bytes || bytes > l->piece.bytes - at) {
+        l->overflow = true;
+        return NULL;
+    }
+    l->used = at + bytes;
+    return (uint8_t *)l->piece.at + at;
+}
+
+static uint8_t *allocate_code(void *l, uintptr_t bytes, unsigned align, unsigned id,
+                              const char *name) {
+    (void)id;
+    (void)name;
+    return allocate(l, bytes, align);
+}
+
+static uint8_t *allocate_data(void *l, uintptr_t bytes, unsigned align, unsigned id,
+                              const char *name, LLVMBool read_only) {
+    (void)id;
+    (void)name;
+    (void)read_only;
+    return allocate(l, bytes, align);
+}
+
+static LLVMBool finalize(void *l, char **message) {
+    (void)l;
+    (void)message;
+    return 0;
+}
+
+static LLVMOrcObjectLayerRef create_layer(void *l, LLVMOrcExecutionSessionRef session,
+                                          const char *triple) {
+    (void)triple;
+    return LLVMOrcCreateRTDyldObjectLinkingLayerWithMCJITMemoryManagerLikeCallbacks(
+        session, l, create_context, ignore, allocate_code, allocate_data, finalize, ignore);
+}
+
+/* ---- the linker ---- */
+
+/* ORC would print to stderr; what it has to say comes back from the calls too. */
+static void report(void *l, LLVMErrorRef e) {
+    (void)l;
+    LLVMConsumeError(e);
+}
+
+static tolk_status orc_failed(tolk_ctx *ctx, const char *what, LLVMErrorRef e, tolk_error *err) {
+    char *text = LLVMGetErrorMessage(e);
+    tk_log_keep(ctx, text, strlen(text));
+    tolk_status st =
+        tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE, "linking: %s: %.160s", what, text);
+    LLVMDisposeErrorMessage(text);
+    return st;
+}
+
+static void destroy(tolk_ctx *ctx, void *part) {
+    linker *l = part;
+    if (l->jit) {
+        LLVMErrorRef e = LLVMOrcDisposeLLJIT(l->jit);
+        if (e)
+            LLVMConsumeError(e);
+    }
+    pthread_mutex_destroy(&l->lock);
+    tk_alloc_free(&ctx->al, l, sizeof *l);
+}
+
+static linker *state(tolk_ctx *ctx) {
+    pthread_mutex_lock(&ctx->log_lock);
+    linker *l = ctx->part[TK_CTX_LINK];
+    if (!l && (l = tk_alloc_zero(&ctx->al, sizeof *l))) {
+        pthread_mutex_init(&l->lock, NULL);
+        l->ctx = ctx;
+        ctx->part_destroy[TK_CTX_LINK] = destroy;
+        ctx->part[TK_CTX_LINK] = l;
+    }
+    pthread_mutex_unlock(&ctx->log_lock);
+    return l;
+}
+
+static tolk_status start(linker *l, tolk_error *err) {
+    if (l->jit)
+        return TOLK_OK;
+#if defined(__x86_64__)
+    const char *triple = "x86_64-unknown-linux-gnu";
+    tk_llvm_pool_init_arch(TK_ARCH_X86_64);
+#else
+    const char *triple = "aarch64-unknown-linux-gnu";
+    tk_llvm_pool_init_arch(TK_ARCH_AARCH64);
+#endif
+    LLVMTargetRef t;
+    char *why = NULL;
+    if (LLVMGetTargetFromTriple(triple, &t, &why)) {
+        LLVMDisposeMessage(why);
+        return tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE, "LLVM has no target %s", triple);
+    }
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
+        t, triple, "", "", LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+    LLVMOrcLLJITBuilderRef b = LLVMOrcCreateLLJITBuilder();
+    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(
+        b, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(machine));
+    LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator(b, create_layer, l);
+    LLVMErrorRef e = LLVMOrcCreateLLJIT(&l->jit, b);
+    if (e) {
+        l->jit = NULL;
+        return orc_failed(l->ctx, "starting ORC", e, err);
+    }
+    LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(l->jit), report, l);
+    return TOLK_OK;
+}
+
+static tolk_status place_object(linker *l, const void *object, size_t len, const char *symbol,
+                                void **entry, tolk_error *err) {
+    LLVMMemoryBufferRef buffer =
+        LLVMCreateMemoryBufferWithMemoryRangeCopy(object, len, "tolk kernel");
+    LLVMOrcJITDylibRef dylib = LLVMOrcLLJITGetMainJITDylib(l->jit);
+    LLVMOrcResourceTrackerRef tracker = LLVMOrcJITDylibCreateResourceTracker(dylib);
+    LLVMErrorRef e = LLVMOrcLLJITAddObjectFileWithRT(l->jit, tracker, buffer);
+    tolk_status st = TOLK_OK;
+    LLVMOrcExecutorAddress address = 0;
+    if (e) {
+        st = orc_failed(l->ctx, "adding the object", e, err);
+    } else if ((e = LLVMOrcLLJITLookup(l->jit, &address, symbol))) {
+        st = orc_failed(l->ctx, "resolving", e, err);
+    }
+    LLVMErrorRef gone = LLVMOrcResourceTrackerRemove(tracker);
+    if (gone)
+        LLVMConsumeError(gone);
+    LLVMOrcReleaseResourceTracker(tracker);
+    LLVMOrcSymbolStringPoolClearDeadEntries(LLVMOrcExecutionSessionGetSymbolStringPool(
+        LLVMOrcLLJITGetExecutionSession(l->jit)));
+    if (st == TOLK_OK && l->overflow)
+        st = tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE,
+                            "linking: the sections are larger than their object");
+    if (st == TOLK_OK)
+        *entry = (void *)(uintptr_t)address;
+    return st;
+}
+
+tolk_status tk_llvm_link(tolk_ctx *ctx, const void *object, size_t len, const char *symbol,
+                         tk_llvm_code **out, void **entry, tolk_error *err) {
+    linker *l = state(ctx);
+    tk_llvm_code *code = tk_alloc_zero(&ctx->al, sizeof *code);
+    if (!l || !code) {
+        tk_alloc_free(&ctx->al, code, sizeof *code);
+        return tk_status_nomem(err);
+    }
+    pthread_mutex_lock(&l->lock);
+    /* Sections are no larger than the object's file; their alignment may cost a little. */
+    tolk_status st = start(l, err);
+    if (st == TOLK_OK)
+        st = tk_code_alloc(ctx, len + 1024, &l->piece, err);
+    if (st == TOLK_OK) {
+        l->used = 0;
+        l->overflow = false;
+        st = place_object(l, object, len, symbol, entry, err);
+        code->piece = l->piece;
+        code->used = l->used;
+        if (st == TOLK_OK)
+            st = tk_code_seal(ctx, &code->piece, code->used, err);
+        if (st != TOLK_OK)
+            tk_code_free(ctx, &code->piece);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (st != TOLK_OK) {
+        tk_alloc_free(&ctx->al, code, sizeof *code);
+        return st;
+    }
+    *out = code;
+    return TOLK_OK;
+}
+
+void tk_llvm_unlink(tolk_ctx *ctx, tk_llvm_code *code) {
+    if (!code)
+        return;
+    tk_code_free(ctx, &code->piece);
+    tk_alloc_free(&ctx->al, code, sizeof *code);
+}
+
+size_t tk_llvm_code_bytes(const tk_llvm_code *code) {
+    return code->used;
+}
