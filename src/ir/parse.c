@@ -46,7 +46,8 @@ typedef struct definition {
 typedef struct parser {
     tolk_graph *g;
     const char *text, *at, *end; /* at: cursor; end: of the current line */
-    const char *line_at, *text_end;
+    const char *line_at, *next;  /* of the current line, and of the next one */
+    const char *text_end;
     uint32_t line;
     uint32_t flags;
     uint8_t stages; /* that ops must be of */
@@ -521,17 +522,21 @@ static tolk_status definition_line(parser *p) {
 
 /* Makes the next line current. False at the end of the text. */
 static bool next_line(parser *p) {
-    if (p->line_at == p->text_end)
+    if (p->next == p->text_end)
         return false;
-    const char *lf = memchr(p->line_at, '\n', (size_t)(p->text_end - p->line_at));
+    const char *lf = memchr(p->next, '\n', (size_t)(p->text_end - p->next));
+    p->at = p->line_at = p->next;
     p->end = lf ? lf : p->text_end;
-    p->at = p->line_at;
+    p->next = lf ? lf + 1 : p->text_end;
     return true;
 }
 
-static void end_line(parser *p, const char *lf) {
-    p->line_at = lf < p->text_end ? lf + 1 : lf;
-    p->line++;
+/* The place behind a line: that of the next one, or the end of a last line without LF. */
+static void end_line(parser *p) {
+    if (p->next[-1] == '\n') {
+        p->line_at = p->next;
+        p->line++;
+    }
 }
 
 /* Rule 1, before anything of the line is looked at. Drops the CR of a CRLF. */
@@ -587,12 +592,11 @@ static tolk_status header(parser *p) {
 
 static tolk_status all_lines(parser *p, const tolk_uop **root) {
     for (bool first = true; next_line(p); first = false) {
-        const char *lf = p->end;
         TK_TRY(check_line(p));
         TK_TRY(first ? header(p) : definition_line(p));
-        end_line(p, lf);
+        end_line(p);
     }
-    p->at = p->end = p->line_at;
+    p->at = p->end = p->text_end;
     if (p->text == p->text_end)
         return fail_at(p, p->at, TOLK_E_PARSE, "expected the header \"tolk.uop 1\", found no text");
     if (!p->defs.n)
@@ -623,6 +627,7 @@ tolk_status tolk_parse(tolk_graph *graph, const char *text, size_t len, uint32_t
                 .at = text,
                 .end = text,
                 .line_at = text,
+                .next = text,
                 .text_end = text + len,
                 .line = 1,
                 .flags = flags,

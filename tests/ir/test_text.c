@@ -324,6 +324,8 @@ static const refusal refusals[] = {
     {"tolk.uop 1 stage=kernel x\n", 1, 25, "expected the end of the line, found \"x\"", 0},
     {HEAD, 2, 1, "expected a node, found the end of the text", 0},
     {HEAD "; only this\n\n", 4, 1, "expected a node", 0},
+    {"tolk.uop 1", 1, 11, "expected a node, found the end of the text", 0},
+    {HEAD ";", 2, 2, "expected a node", 0},
     {HEAD "0 = const index 1\n", 2, 1, "expected a node, as %0 = ..., found \"0\"", 0},
     {HEAD "%x = const index 1\n", 2, 1, "found \"%x\"", 0},
     {HEAD "%-1 = const index 1\n", 2, 1, "expected a node", 0},
