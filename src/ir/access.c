@@ -75,6 +75,7 @@ typedef struct inplace {
     tk_walk_map below, above;       /* nodes that the store at hand reaches; that reach it */
     TK_VEC(const tolk_uop *) loops; /* what the index at hand tells apart */
     const tolk_allocator *al;
+    bool no_memory; /* where there was no proof */
 } inplace;
 
 static use *use_at(inplace *a, const tolk_uop *param) {
@@ -154,8 +155,12 @@ static bool tells_apart(inplace *a, const tolk_uop *index) {
             continue; /* the same everywhere */
         if (!tk_uop_is(t, TK_OP_RANGE) && !tk_uop_is(t, TK_OP_SPECIAL))
             return false;
-        if (least <= reach || !tk_vec_push(&a->loops, t))
+        if (least <= reach)
             return false;
+        if (!tk_vec_push(&a->loops, t)) {
+            a->no_memory = true;
+            return false;
+        }
         tk_wide part;
         if (__builtin_mul_overflow(least, (tk_wide)tk_bounds(t).hi, &part) ||
             __builtin_add_overflow(reach, part, &reach))
@@ -249,7 +254,7 @@ static bool pairs_of(inplace *a, const use *stored, tk_access_pairs *out) {
     a->loops.n = 0;
     for (uint32_t i = 1; i < stored->place->n_src; i++)
         if (!tells_apart(a, stored->place->src[i]))
-            return true;
+            return !a->no_memory;
     tk_walk_map_init(&a->below, a->al);
     tk_walk_map_init(&a->above, a->al);
     bool ok = mark(a, stored->store);
