@@ -205,6 +205,11 @@ bool tk_linear_exact(tk_linear *a, tk_wide_bound *out) {
 
 /* ---- building ---- */
 
+/* Is a multiple of c subtracted? The least number is its own negative, so it counts as positive. */
+static bool is_minus(tolk_dtype dtype, int64_t c) {
+    return c < 0 && c != (int64_t)((uint64_t)1 << 63) >> (64 - tk_dtype_bits(dtype));
+}
+
 /* Insertion sort: positive multiples first, then by structure. */
 static void sort(tk_linear *a) {
     for (uint32_t i = 1; i < a->n; i++) {
@@ -212,8 +217,9 @@ static void sort(tk_linear *a) {
         int64_t c = a->at[i].c;
         uint32_t j = i;
         for (; j > 0; j--) {
-            bool before = (c < 0) != (a->at[j - 1].c < 0) ? a->at[j - 1].c < 0
-                                                          : tk_uop_compare(u, a->at[j - 1].u) < 0;
+            bool before = is_minus(a->dtype, c) != is_minus(a->dtype, a->at[j - 1].c)
+                              ? is_minus(a->dtype, a->at[j - 1].c)
+                              : tk_uop_compare(u, a->at[j - 1].u) < 0;
             if (!before)
                 break;
             a->at[j] = a->at[j - 1];
@@ -235,17 +241,15 @@ const tolk_uop *tk_linear_build(tolk_graph *g, tk_linear *a) {
     int64_t k = tk_linear_wrap(a->dtype, a->k);
     if (!a->n)
         return tk_linear_make_const(g, a->dtype, k);
-    /* The least number is its own negative: adding it is all the same. */
-    int64_t min = (int64_t)((uint64_t)1 << 63) >> (64 - tk_dtype_bits(a->dtype));
     sort(a);
     const tolk_uop *sum = NULL;
-    if (a->at[0].c < 0 && k) {
+    if (is_minus(a->dtype, a->at[0].c) && k) {
         sum = tk_linear_make_const(g, a->dtype, k);
         k = 0;
     }
     for (uint32_t i = 0; i < a->n; i++) {
         tk_wide c = a->at[i].c;
-        bool minus = sum && c < 0 && c != min;
+        bool minus = sum && is_minus(a->dtype, a->at[i].c);
         const tolk_uop *t = multiple(g, a->dtype, a->at[i].u, minus ? -c : c);
         if (!t)
             return NULL;

@@ -4,7 +4,9 @@
 #include "base/env.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/strbuf.h"
+#include "base/vec.h"
 
 #include <dirent.h>
 #include <errno.h>

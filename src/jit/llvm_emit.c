@@ -179,7 +179,8 @@ static bool survey(emitter *e) {
         tk_llvm_build_fail(&e->f, TOLK_E_LIMIT, "too many loops over too many reg elements");
         return false;
     }
-    return tk_vec_resize(&e->stored, openers * e->set_words) || out_of_memory(e);
+    size_t words = openers * e->set_words;
+    return words == 0 || tk_vec_resize(&e->stored, words) || out_of_memory(e);
 }
 
 static uint64_t *set_of(emitter *e, uint32_t set) {
