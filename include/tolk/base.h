@@ -76,7 +76,7 @@ typedef struct tolk_error {
  * Pointers are aligned to 16 bytes; bytes is never 0. */
 typedef struct tolk_allocator {
     void *user;
-    void *(*alloc)(void *user, size_t bytes);                               /* NULL: no memory */
+    void *(*alloc)(void *user, size_t bytes);                                 /* NULL: no memory */
     void *(*resize)(void *user, void *p, size_t old_bytes, size_t new_bytes); /* NULL: p is kept */
     void (*release)(void *user, void *p, size_t bytes);
 } tolk_allocator;

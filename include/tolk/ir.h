@@ -83,8 +83,8 @@ TOLK_API uint32_t tolk_graph_count(const tolk_graph *graph);
  * Threads: one at a time per graph.
  */
 TOLK_API const tolk_uop *tolk_uop_new(tolk_graph *graph, tolk_op op, tolk_dtype dtype,
-                                      const tolk_uop *const *src, size_t n,
-                                      const tolk_attr *attrs, size_t n_attrs);
+                                      const tolk_uop *const *src, size_t n, const tolk_attr *attrs,
+                                      size_t n_attrs);
 
 /* Constants. An integer out of the dtype's range is TOLK_E_RANGE; a float is rounded once. */
 TOLK_API const tolk_uop *tolk_const_int(tolk_graph *graph, tolk_dtype dtype, int64_t value);
@@ -130,11 +130,13 @@ TOLK_API const tolk_uop *tolk_cast(tolk_graph *graph, const tolk_uop *x, tolk_dt
 TOLK_API const tolk_uop *tolk_bitcast(tolk_graph *graph, const tolk_uop *x, tolk_dtype dtype);
 
 /* Elementwise ops: operands and result share one dtype; comparisons give bool. See docs/ir.md. */
+/* clang-format off */
 #define TOLK_UNARY_MAP(X)                                                                          \
     X(exp) X(exp2) X(log) X(log2) X(sin) X(cos) X(tanh) X(erf) X(sqrt) X(reciprocal) X(neg) X(trunc)
 #define TOLK_BINARY_MAP(X)                                                                         \
     X(add) X(mul) X(max) X(sub) X(fdiv) X(pow) X(cdiv) X(cmod) X(floordiv) X(floormod) X(shl)      \
     X(shr) X(and) X(or) X(xor) X(threefry) X(cmplt) X(cmpne) X(cmpeq)
+/* clang-format on */
 #define TOLK_DECLARE_UNARY(name)                                                                   \
     TOLK_API const tolk_uop *tolk_##name(tolk_graph *graph, const tolk_uop *a);
 #define TOLK_DECLARE_BINARY(name)                                                                  \

@@ -11,7 +11,14 @@
 #include <stdatomic.h>
 
 /* State that a higher layer keeps in a context. */
-typedef enum tk_ctx_part { TK_CTX_LLVM, TK_CTX_CODE, TK_CTX_LINK, TK_CTX_CACHE, TK_CTX_DEVICES, TK_CTX_PARTS } tk_ctx_part;
+typedef enum tk_ctx_part {
+    TK_CTX_LLVM,
+    TK_CTX_CODE,
+    TK_CTX_LINK,
+    TK_CTX_CACHE,
+    TK_CTX_DEVICES,
+    TK_CTX_PARTS
+} tk_ctx_part;
 
 struct tolk_ctx {
     tolk_allocator al;
@@ -23,8 +30,8 @@ struct tolk_ctx {
 
     bool no_environment;
     bool no_disk_cache;
-    uint32_t threads;   /* as asked; 0: all */
-    char *cache_dir;    /* as asked; may be NULL; text of strbuf */
+    uint32_t threads; /* as asked; 0: all */
+    char *cache_dir;  /* as asked; may be NULL; text of strbuf */
     uint64_t cache_bytes, memory_entries;
     int debug; /* TOLK_DEBUG */
 

@@ -7,9 +7,11 @@ enum { REQ = 0, M = TK_MANY };
 
 const tk_attr_info tk_op_attrs[TK_A_COUNT] = {
 /* A default is spelled REQ exactly when the attribute is required. */
+/* clang-format off */
 #define TK_ATTR(OP, KEY, key, kind, def)                                                           \
     [TK_A_##OP##_##KEY] = {TK_OP_##OP, key, TK_ATTR_##kind, sizeof(#def) == 4 && #def[0] == 'R',   \
                            def},
+/* clang-format on */
 #include "ir/ops.def"
 };
 
@@ -34,9 +36,11 @@ enum {
 #define P TK_STAGE_P
 
 static const tk_op_info infos[TK_OP_COUNT + 1] = {
+/* clang-format off */
 #define TK_OP(NAME, text, lo, hi, cls, dom, flags, result, stages)                                 \
     [TK_OP_##NAME] = {text,  lo, hi, TK_CLASS_##cls, dom, flags, TK_RESULT_##result, stages,       \
                       ROW_OP_##NAME - TK_OP_##NAME},
+/* clang-format on */
 #include "ir/ops.def"
     [TK_OP_COUNT] = {NULL, 0, 0, TK_CLASS_DEF, 0, 0, TK_RESULT_VOID, 0, TK_A_COUNT}};
 
@@ -66,8 +70,9 @@ bool tk_op_find(const char *name, size_t len, tk_op *out) {
 }
 
 static const char *const space_names[] = {"global", "local", "reg", "alu", NULL};
-static const char *const axis_names[] = {"loop",   "global", "thread", "warp", "local", "group_reduce",
-                                         "upcast", "reduce", "unroll", "lane", NULL};
+static const char *const axis_names[] = {"loop",   "global",       "thread", "warp",
+                                         "local",  "group_reduce", "upcast", "reduce",
+                                         "unroll", "lane",         NULL};
 static const char *const rop_names[] = {"add", "mul", "max", NULL};
 
 static const char *const *names_of(tk_attr_kind kind) {

@@ -12,15 +12,15 @@ static const tolk_uop *bits(tolk_graph *g, tolk_dtype dt, uint64_t v, uint32_t l
 static const tolk_uop *fma_f32(tolk_graph *g, const tolk_uop *a, const tolk_uop *b,
                                const tolk_uop *c) {
     uint32_t n = tk_uop_lanes(a);
-    const tolk_uop *p = tk_uop2(g, TK_OP_MUL, tk_uop_cast(g, a, TOLK_F64),
-                                tk_uop_cast(g, b, TOLK_F64));
+    const tolk_uop *p =
+        tk_uop2(g, TK_OP_MUL, tk_uop_cast(g, a, TOLK_F64), tk_uop_cast(g, b, TOLK_F64));
     const tolk_uop *z = tk_uop_cast(g, c, TOLK_F64);
     const tolk_uop *s = tk_uop2(g, TK_OP_ADD, p, z);
     /* Knuth's TwoSum: what the sum lost. */
     const tolk_uop *zz = tk_uop2(g, TK_OP_SUB, s, p);
-    const tolk_uop *lost = tk_uop2(g, TK_OP_ADD,
-                                   tk_uop2(g, TK_OP_SUB, p, tk_uop2(g, TK_OP_SUB, s, zz)),
-                                   tk_uop2(g, TK_OP_SUB, z, zz));
+    const tolk_uop *lost =
+        tk_uop2(g, TK_OP_ADD, tk_uop2(g, TK_OP_SUB, p, tk_uop2(g, TK_OP_SUB, s, zz)),
+                tk_uop2(g, TK_OP_SUB, z, zz));
     const tolk_uop *i = tk_uop_bitcast(g, s, TOLK_I64);
     const tolk_uop *zero = bits(g, TOLK_I64, 0, n), *one = bits(g, TOLK_I64, 1, n);
     const tolk_uop *none = bits(g, TOLK_F64, 0, n);

@@ -61,8 +61,7 @@ static bool same_blob(const tk_blob *a, const char *str, const int64_t *ints, si
 }
 
 static uint64_t blob_hash(const char *str, const int64_t *ints, size_t n) {
-    return str ? tk_hash64_bytes(str, n)
-               : tk_hash_mix(tk_hash64_bytes(ints, n * sizeof *ints) + 1);
+    return str ? tk_hash64_bytes(str, n) : tk_hash_mix(tk_hash64_bytes(ints, n * sizeof *ints) + 1);
 }
 
 static const tk_blob *intern_blob(tolk_graph *g, const char *str, const int64_t *ints, size_t n) {
@@ -101,7 +100,8 @@ static const tk_blob *intern_blob(tolk_graph *g, const char *str, const int64_t 
         memcpy(bytes, str ? (const void *)str : ints, str ? n : n * sizeof *ints);
     if (str)
         bytes[n] = 0;
-    *b = (tk_blob){.n = n, .str = str ? bytes : NULL, .ints = str ? NULL : (int64_t *)(void *)bytes};
+    *b =
+        (tk_blob){.n = n, .str = str ? bytes : NULL, .ints = str ? NULL : (int64_t *)(void *)bytes};
     g->blobs[i] = b;
     g->n_blobs++;
     return b;
@@ -168,7 +168,8 @@ static const tolk_uop *intern(tolk_graph *g, tk_op op, uint8_t flags, tolk_dtype
     uint64_t h = node_hash(op, flags, dtype, src, n, attr, n_attr);
     size_t i = (size_t)h & (g->table_cap - 1);
     for (; g->table[i]; i = (i + 1) & (g->table_cap - 1))
-        if (g->table[i]->hash == h && same_node(g->table[i], op, flags, dtype, src, n, attr, n_attr))
+        if (g->table[i]->hash == h &&
+            same_node(g->table[i], op, flags, dtype, src, n, attr, n_attr))
             return g->table[i];
     if (g->nodes.n >= TK_MAX_NODES)
         return tk_graph_fail(g, TOLK_E_LIMIT, "more than %d nodes in one graph", TK_MAX_NODES);

@@ -71,10 +71,10 @@ struct tolk_graph {
     size_t blob_cap, n_blobs;
     TK_VEC(const tolk_uop *) nodes; /* by id */
     /* Memo tables of other files, by id; each file grows its own. */
-    TK_VEC(tk_key_memo) keys;       /* key.c */
-    TK_VEC(tk_bound) bounds;        /* bounds.c */
+    TK_VEC(tk_key_memo) keys;        /* key.c */
+    TK_VEC(tk_bound) bounds;         /* bounds.c */
     TK_VEC(const tk_shape *) shapes; /* shape.c; NULL: not computed */
-    tolk_error error; /* first one; code TOLK_OK if none */
+    tolk_error error;                /* first one; code TOLK_OK if none */
     bool symbolic_off; /* builders of sym.c do not simplify (tests of the simplifier) */
 };
 
@@ -93,9 +93,9 @@ static inline bool tk_graph_failed(const tolk_graph *g) {
 const tk_blob *tk_blob_str(tolk_graph *g, const char *s, size_t n);
 const tk_blob *tk_blob_ints(tolk_graph *g, const int64_t *ints, size_t n);
 
-/* The raw constructor: interns, checks nothing but NULL sources and limits. attrs: as many as the op has, in table
- * order; NULL: all default (then nothing may be required). NULL on failure, recorded in g. Passes
- * use this; tolk_uop_new and the parser check with check.h first. */
+/* The raw constructor: interns, checks nothing but NULL sources and limits. attrs: as many as the
+ * op has, in table order; NULL: all default (then nothing may be required). NULL on failure,
+ * recorded in g. Passes use this; tolk_uop_new and the parser check with check.h first. */
 const tolk_uop *tk_uop(tolk_graph *g, tk_op op, tolk_dtype dtype, const tolk_uop *const *src,
                        size_t n, const tk_attr *attrs);
 /* The same op, dtype and attributes over other sources. */
