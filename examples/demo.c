@@ -211,7 +211,29 @@ static int check_histogram(const job *j) {
     return !memcmp(h, want, sizeof want);
 }
 
-static float *picture; /* the Mandelbrot set in grey, which the blur takes as its input */
+/* Black inside the set, outside a colour that goes round with the logarithm of the steps. */
+static void colour(float steps, uint8_t rgb[3]) {
+    if (steps >= (float)STEPS) {
+        rgb[0] = rgb[1] = rgb[2] = 0;
+        return;
+    }
+    float t = logf(steps + 1) * 1.1f;
+    for (int k = 0; k < 3; k++)
+        rgb[k] = (uint8_t)(127.5f + 127 * cosf(t * 2.1f + 3.4f + (float)k * 0.75f));
+}
+
+/* As bright as the eye takes a colour to be, 0 to 255. */
+static float brightness(float steps) {
+    uint8_t rgb[3];
+    colour(steps, rgb);
+    return 0.299f * (float)rgb[0] + 0.587f * (float)rgb[1] + 0.114f * (float)rgb[2];
+}
+
+static void grey(float value, uint8_t rgb[3]) {
+    rgb[0] = rgb[1] = rgb[2] = (uint8_t)fminf(fmaxf(value + 0.5f, 0), 255);
+}
+
+static float *picture; /* the steps of the Mandelbrot set, which the blur takes, too */
 
 static void make_mandelbrot(job *j) {
     picture = add_floats(j, WIDTH * HEIGHT, 0);
@@ -238,12 +260,13 @@ static int check_mandelbrot(const job *j) {
 static void make_blur(job *j) {
     add_floats(j, WIDTH * HEIGHT, 0);
     float *x = add_floats(j, WIDTH * HEIGHT, 0);
-    memcpy(x, picture, (size_t)WIDTH * HEIGHT * sizeof *x);
+    for (int i = 0; i < WIDTH * HEIGHT; i++)
+        x[i] = brightness(picture[i]);
     float *w = add_floats(j, TAPS * TAPS, 0);
     double sum = 0;
     for (int i = 0; i < TAPS * TAPS; i++) {
         int dy = i / TAPS - TAPS / 2, dx = i % TAPS - TAPS / 2;
-        w[i] = expf(-(float)(dx * dx + dy * dy) / 18);
+        w[i] = expf(-(float)(dx * dx + dy * dy) / 12);
         sum += (double)w[i];
     }
     for (int i = 0; i < TAPS * TAPS; i++)
@@ -268,23 +291,14 @@ static int check_blur(const job *j) {
 
 /* ---- pictures ---- */
 
-/* Black inside the set, outside a colour that goes round with the logarithm of the steps. */
-static void colour(float steps, uint8_t rgb[3]) {
-    if (steps >= (float)STEPS) {
-        rgb[0] = rgb[1] = rgb[2] = 0;
-        return;
-    }
-    float t = logf(steps + 1) * 1.1f;
-    for (int k = 0; k < 3; k++)
-        rgb[k] = (uint8_t)(127.5f + 127 * cosf(t * 2.1f + 3.4f + (float)k * 0.75f));
-}
+typedef void (*to_rgb)(float value, uint8_t rgb[3]);
 
-static int write_png(const char *path, const float *steps) {
+static int write_png(const char *path, const float *values, to_rgb convert) {
     uint8_t *rgb = malloc((size_t)WIDTH * HEIGHT * 3);
     png_image image = {
         .version = PNG_IMAGE_VERSION, .width = WIDTH, .height = HEIGHT, .format = PNG_FORMAT_RGB};
     for (size_t i = 0; rgb && i < (size_t)WIDTH * HEIGHT; i++)
-        colour(steps[i], rgb + i * 3);
+        convert(values[i], rgb + i * 3);
     int ok = rgb && png_image_write_to_file(&image, path, 0, rgb, 0, NULL);
     if (ok)
         printf("wrote %s\n", path);
@@ -376,17 +390,18 @@ int main(int argc, char **argv) {
         void (*make)(job *);
         int (*check)(const job *);
         const char *png; /* picture of buffer 0 */
+        to_rgb convert;
     } jobs[] = {
-        {"scale", make_scale, check_scale, NULL},
-        {"axpy", make_axpy, check_axpy, NULL},
-        {"gelu", make_gelu, check_gelu, NULL},
-        {"sum", make_sum, check_sum, NULL},
-        {"softmax", make_softmax, check_softmax, NULL},
-        {"sgemm", make_sgemm, check_sgemm, NULL},
-        {"gather", make_gather, check_gather, NULL},
-        {"histogram", make_histogram, check_histogram, NULL},
-        {"mandelbrot", make_mandelbrot, check_mandelbrot, "mandelbrot.png"},
-        {"blur", make_blur, check_blur, "blur.png"},
+        {"scale", make_scale, check_scale, NULL, NULL},
+        {"axpy", make_axpy, check_axpy, NULL, NULL},
+        {"gelu", make_gelu, check_gelu, NULL, NULL},
+        {"sum", make_sum, check_sum, NULL, NULL},
+        {"softmax", make_softmax, check_softmax, NULL, NULL},
+        {"sgemm", make_sgemm, check_sgemm, NULL, NULL},
+        {"gather", make_gather, check_gather, NULL, NULL},
+        {"histogram", make_histogram, check_histogram, NULL, NULL},
+        {"mandelbrot", make_mandelbrot, check_mandelbrot, "mandelbrot.png", colour},
+        {"blur", make_blur, check_blur, "blur.png", grey},
     };
     if (argc != 3) {
         fprintf(stderr, "demo: expected the folder of the kernels and a folder for pictures\n");
@@ -415,7 +430,7 @@ int main(int argc, char **argv) {
         } else if (jobs[i].png) {
             char path[4096];
             snprintf(path, sizeof path, "%s/%s", argv[2], jobs[i].png);
-            failed |= !write_png(path, j.buf[0]);
+            failed |= !write_png(path, j.buf[0], jobs[i].convert);
         }
         for (size_t b = 0; b < j.n_bufs; b++)
             if (j.buf[b] == picture)
