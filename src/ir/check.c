@@ -414,13 +414,14 @@ static tolk_status check_stack(const check *c) {
     return TOLK_OK;
 }
 
-/* A buffer of vectors (space=reg) has lanes, too, also behind an AFTER. */
+/* A buffer of vectors (space=reg) has lanes, too, also behind an AFTER. Each node is looked at a
+ * bounded number of times: what hides behind more AFTERs is left to the verifier. */
 static bool is_vector_value(const tolk_uop *u) {
     if (tk_uop_lanes(u) == 1)
         return false;
-    while (tk_uop_is(u, TK_OP_AFTER))
+    for (int i = 0; i < 64 && tk_uop_is(u, TK_OP_AFTER); i++)
         u = u->src[0];
-    return !tk_check_is_buffer(u);
+    return !tk_check_is_buffer(u) && !tk_uop_is(u, TK_OP_AFTER);
 }
 
 static tolk_status check_lane(const check *c) {

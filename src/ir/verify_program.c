@@ -2,7 +2,8 @@
  *
  * The program stage: one pass over the list. A node that is listed again is executed again, and its
  * users see the last execution. A value is known until the loop or `if` ends inside which it was
- * made last; constants, params, buffers and specials are known from their first place on.
+ * made last; constants, params, buffers (also as an `after`) and specials are known from their
+ * first place on.
  */
 #include "ir/verify_parts.h"
 
@@ -21,6 +22,7 @@ typedef struct program {
     const tolk_uop *linear;
     tk_walk_map made_in; /* node -> number of the scope where it was executed last */
     tk_walk_map notes;   /* node -> kind, PER_ITEM */
+    tk_walk_map base;    /* buffer, also as an after -> id + 1 of the buffer */
     TK_VEC(scope) scopes;
     TK_VEC(uint8_t) is_open; /* by scope number */
     tk_verify_defs defs;
@@ -38,6 +40,12 @@ static tk_verify_kind kind_of(const program *p, const tolk_uop *u) {
     return (tk_verify_kind)(tk_walk_map_get(&p->notes, u->id) & KIND_MASK);
 }
 
+/* The buffer behind any number of AFTERs. */
+static const tolk_uop *base_of(const program *p, const tolk_uop *u) {
+    uint32_t id = tk_walk_map_get(&p->base, u->id);
+    return id ? u->graph->nodes.at[id - 1] : u;
+}
+
 static bool is_reg(const tolk_uop *u) {
     return tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_REG;
 }
@@ -47,7 +55,12 @@ static bool is_reg(const tolk_uop *u) {
 /* Known for the rest of the program, wherever it stands. */
 static bool is_definition(const tolk_uop *u) {
     return tk_uop_is(u, TK_OP_CONST) || tk_uop_is(u, TK_OP_PARAM) || tk_uop_is(u, TK_OP_BUFFER) ||
-           tk_uop_is(u, TK_OP_SPECIAL);
+           tk_uop_is(u, TK_OP_SPECIAL) || tk_uop_is(u, TK_OP_AFTER);
+}
+
+/* Source i says only that u comes behind it. */
+static bool is_order(const tolk_uop *u, uint32_t i) {
+    return i > 0 && (tk_uop_is(u, TK_OP_AFTER) || tk_uop_is(u, TK_OP_IF));
 }
 
 static tolk_status check_source(const program *p, const tolk_uop *u, uint32_t i) {
@@ -55,13 +68,17 @@ static tolk_status check_source(const program *p, const tolk_uop *u, uint32_t i)
     uint32_t number = tk_walk_map_get(&p->made_in, s->id);
     if (number == 0)
         return FAIL(p, u, "operand %u (%s) does not stand in the list before it", i, op_name(s));
+    if (is_order(u, i))
+        return TOLK_OK;
     if (s->dtype != TOLK_VOID && !is_definition(s) && !p->is_open.at[number])
         return FAIL(p, u, "operand %u (%s) was made inside a loop or if that has ended", i,
                     op_name(s));
     tk_op op = tk_uop_op(u);
     tk_verify_kind kind = kind_of(p, s);
-    if (kind == TK_VERIFY_BUFFER && !(op == TK_OP_INDEX && i == 0))
-        return FAIL(p, u, "operand %u is a buffer, which feeds index only", i);
+    if (kind == TK_VERIFY_BUFFER && !((op == TK_OP_INDEX || op == TK_OP_AFTER) && i == 0))
+        return FAIL(p, u, "operand %u is a buffer, which feeds index and after only", i);
+    if (kind != TK_VERIFY_BUFFER && op == TK_OP_AFTER)
+        return FAIL(p, u, "operand 0 is %s, expected a buffer", op_name(s));
     if (kind == TK_VERIFY_PLACE &&
         !(i == 0 && (op == TK_OP_LOAD || op == TK_OP_STORE || op == TK_OP_ATOMIC_ADD)))
         return FAIL(p, u, "operand %u is a place, which feeds load, store and atomic_add only", i);
@@ -88,7 +105,7 @@ static tolk_status check_definition(const program *p, const tolk_uop *u) {
 }
 
 static tolk_status check_index(const program *p, const tolk_uop *u) {
-    const tolk_uop *base = u->src[0];
+    const tolk_uop *base = base_of(p, u->src[0]);
     if (kind_of(p, base) != TK_VERIFY_BUFFER) /* else check.h knows that it is a lane */
         return tk_uop_lanes(base) > 1
                    ? TOLK_OK
@@ -109,7 +126,7 @@ static tolk_status check_access(const program *p, const tolk_uop *u) {
     const tolk_uop *place = u->src[0];
     if (kind_of(p, place) != TK_VERIFY_PLACE)
         return FAIL(p, u, "operand 0 is no place in a buffer");
-    const tolk_uop *base = place->src[0];
+    const tolk_uop *base = base_of(p, place->src[0]);
     if (!is_reg(base))
         return TOLK_OK;
     char have[16], want[16];
@@ -188,7 +205,7 @@ static tolk_status close_scope(program *p, const tolk_uop *u) {
 
 static uint32_t note(const program *p, const tolk_uop *u) {
     uint32_t per_item = 0;
-    for (uint32_t i = 0; i < u->n_src; i++)
+    for (uint32_t i = 0; i < u->n_src && !is_order(u, i); i++)
         per_item |= tk_walk_map_get(&p->notes, u->src[i]->id) & PER_ITEM;
     if (tk_uop_is(u, TK_OP_SPECIAL)) {
         tk_special kind = tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), NULL);
@@ -196,7 +213,7 @@ static uint32_t note(const program *p, const tolk_uop *u) {
             per_item = PER_ITEM;
     }
     tk_verify_kind kind = u->dtype == TOLK_VOID ? TK_VERIFY_EFFECT : TK_VERIFY_VALUE;
-    if (tk_check_is_buffer(u))
+    if (tk_check_is_buffer(u) || tk_uop_is(u, TK_OP_AFTER))
         kind = TK_VERIFY_BUFFER;
     else if (tk_uop_is(u, TK_OP_INDEX) && kind_of(p, u->src[0]) == TK_VERIFY_BUFFER)
         kind = TK_VERIFY_PLACE;
@@ -211,6 +228,10 @@ static tolk_status step(program *p, const tolk_uop *u) {
     TK_TRY(tk_verify_defs_add(&p->defs, u));
     uint32_t notes = note(p, u);
     bool ok = tk_walk_map_put(&p->notes, u->id, notes);
+    if ((notes & KIND_MASK) == TK_VERIFY_BUFFER) {
+        const tolk_uop *base = tk_uop_is(u, TK_OP_AFTER) ? base_of(p, u->src[0]) : u;
+        ok = ok && tk_walk_map_put(&p->base, u->id, base->id + 1);
+    }
     if (tk_uop_is(u, TK_OP_END) || tk_uop_is(u, TK_OP_ENDIF))
         TK_TRY(close_scope(p, u));
     if (tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF)) {
@@ -241,6 +262,7 @@ tolk_status tk_verify_program(const tk_verify_cx *cx, const tolk_uop *linear) {
     program p = {.cx = cx, .linear = linear};
     tk_walk_map_init(&p.made_in, cx->al);
     tk_walk_map_init(&p.notes, cx->al);
+    tk_walk_map_init(&p.base, cx->al);
     tk_vec_init(&p.scopes, cx->al);
     tk_vec_init(&p.is_open, cx->al);
     tk_verify_defs_init(&p.defs, cx);
@@ -248,6 +270,7 @@ tolk_status tk_verify_program(const tk_verify_cx *cx, const tolk_uop *linear) {
     tk_verify_defs_fini(&p.defs);
     tk_vec_fini(&p.is_open);
     tk_vec_fini(&p.scopes);
+    tk_walk_map_fini(&p.base);
     tk_walk_map_fini(&p.notes);
     tk_walk_map_fini(&p.made_in);
     return st;

@@ -521,7 +521,7 @@ static const row programs[] = {
     {"buffer as a value",
      "%0 = const index 4\n%1 = param f32 (%0) {slot=0}\n%2 = neg f32 (%1)\n"
      "%3 = linear void (%0, %1, %2)\n",
-     "%2 neg: operand 0 is a buffer, which feeds index only"},
+     "%2 neg: operand 0 is a buffer, which feeds index and after only"},
     {"place as a value",
      PY "%5 = neg f32 (%3)\n%6 = end void (%2)\n%7 = linear void (%0, %1, %2, %3, %4, %5, %6)\n",
      "%5 neg: operand 0 is a place, which feeds load, store and atomic_add only"},
@@ -563,6 +563,30 @@ static const row programs[] = {
      "%0 = const index 8\n%1 = buffer f32 (%0) {slot=0, space=reg}\n%2 = const index 0\n"
      "%3 = index f32 (%1, %2)\n%4 = load f32x4 (%3)\n%5 = linear void (%0, %1, %2, %3, %4)\n",
      "%4 load: f32x4 in a buffer of f32 in space reg"},
+    {"the same place of a buffer at another time, behind its loop",
+     REG "%6 = store void (%3, %5)\n%7 = load f32x4 (%3)\n%8 = range index (%0) {axis=0}\n"
+         "%9 = after f32x4 (%1, %6, %8)\n%10 = index f32x4 (%9, %2)\n%11 = load f32x4 (%10)\n"
+         "%12 = end void (%8)\n%13 = after f32x4 (%9, %8, %12)\n%14 = index f32x4 (%13, %2)\n"
+         "%15 = load f32x4 (%14)\n"
+         "%16 = linear void (%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, "
+         "%15)\n",
+     NULL},
+    {"out of range in a buffer behind after",
+     REG "%6 = store void (%3, %5)\n%7 = after f32x4 (%1, %6)\n%8 = after f32x4 (%7, %6)\n"
+         "%9 = index f32x4 (%8, %0)\n%10 = linear void (%0, %1, %2, %3, %4, %5, %6, %7, %8, %9)\n",
+     "%9 index: the index into space reg is no constant in 0..1"},
+    {"after of a value",
+     REG "%6 = store void (%3, %5)\n%7 = after f32 (%4, %6)\n"
+         "%8 = linear void (%0, %1, %2, %3, %4, %5, %6, %7)\n",
+     "%7 after: operand 0 is const, expected a buffer"},
+    {"after of what comes later",
+     REG "%6 = store void (%3, %5)\n%7 = after f32x4 (%1, %6)\n"
+         "%8 = linear void (%0, %1, %2, %3, %4, %5, %7, %6)\n",
+     "%7 after: operand 1 (store) does not stand in the list before it"},
+    {"two ifs of one condition",
+     "%0 = const bool true\n%1 = if void (%0)\n%2 = endif void (%1)\n%3 = if void (%0, %2)\n"
+     "%4 = endif void (%3)\n%5 = linear void (%0, %1, %2, %3, %4)\n",
+     NULL},
     {"vectors",
      "%0 = const index 16\n%1 = param f32 (%0) {slot=0}\n%2 = const index 4\n"
      "%3 = index f32 (%1, %2)\n%4 = load f32x4 (%3)\n%5 = const index 3\n%6 = index f32 (%4, %5)\n"
