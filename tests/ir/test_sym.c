@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Symbolic algebra: each rule on its cases, and random expressions that must keep every value.
+ * Symbolic algebra: each rule on its cases. Random expressions are in test_sym_random.c.
  */
 #include "ir/sym.h"
 
-#include "ir/expr.h"
-
-#include <string.h>
-
-static const tolk_dtype ints[] = {TOLK_INDEX, TOLK_I8,  TOLK_I16, TOLK_I32, TOLK_I64,
-                                  TOLK_U8,    TOLK_U16, TOLK_U32, TOLK_U64};
-enum { INTS = sizeof ints / sizeof *ints };
-
-static const tolk_uop *sym(const tolk_uop *u) {
-    const tolk_uop *v = tk_sym(u->graph, u);
-    if (!v) {
-        expr_print(u);
-        fail_msg("%s", u->graph->error.msg);
-    }
-    return v;
-}
+#include "ir/sym_check.h"
 
 static void assert_sym(const tolk_uop *u, const tolk_uop *want) {
     const tolk_uop *v = sym(u);
@@ -44,32 +29,7 @@ static size_t count(const tolk_uop *u, tk_op op) {
     return n;
 }
 
-static const tolk_uop *op2(tk_op op, const tolk_uop *a, const tolk_uop *b) {
-    return tk_uop2(a->graph, op, a, b);
-}
-
-static const tolk_uop *op2k(tk_op op, const tolk_uop *a, int64_t k) {
-    return op2(op, a, expr_int(a->graph, a->dtype, k));
-}
-
-/* Values of u and v for every value of the params p[0..n): all of them if that is not too many. */
-typedef struct comparison {
-    expr_values values;
-    tk_walk_list before, after;
-} comparison;
-
-static void compare_init(comparison *c) {
-    memset(c, 0, sizeof *c);
-    tk_vec_init(&c->before, &tk_alloc_malloc);
-    tk_vec_init(&c->after, &tk_alloc_malloc);
-}
-
-static void compare_fini(comparison *c) {
-    free(c->values.bits);
-    tk_vec_fini(&c->before);
-    tk_vec_fini(&c->after);
-}
-
+/* The same value before and after for x in [x0, x1] and y in [y0, y1]. */
 static void assert_same_everywhere(comparison *c, const tolk_uop *u, const tolk_uop *x, int64_t x0,
                                    int64_t x1, const tolk_uop *y, int64_t y0, int64_t y1) {
     const tolk_uop *v = sym(u);
@@ -651,188 +611,28 @@ static void test_CG_01_guarded_shift_folds_by_the_table(void **state) {
     expr_done(g);
 }
 
-/* ---- random expressions ---- */
-
-typedef struct maker {
-    tolk_graph *g;
-    uint64_t rand;
-    const tolk_uop *at[96];
-    uint32_t n, n_leaves;
-} maker;
-
-static uint64_t rnd(maker *m, uint64_t below) {
-    return tk_test_rand(&m->rand) % below;
-}
-
-static int64_t some_int(maker *m) {
-    static const int64_t special[] = {
-        0,  1,   -1,   2,   -2,        3,         4,         7,         8,  16, 31, 32, 63,
-        64, 127, -128, 255, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 12, 24, -8, -3, 5};
-    return rnd(m, 4) ? special[rnd(m, sizeof special / sizeof *special)] : (int64_t)rnd(m, 41) - 20;
-}
-
-static const tolk_uop *pick(maker *m, tolk_dtype dt) {
-    for (int tries = 0; tries < 40; tries++) {
-        const tolk_uop *u = m->at[rnd(m, m->n)];
-        if (u->dtype == dt)
-            return u;
-    }
-    for (uint32_t i = 0; i < m->n; i++)
-        if (m->at[i]->dtype == dt)
-            return m->at[i];
-    return NULL;
-}
-
-static void make_leaves(maker *m, const tolk_dtype *dts, uint32_t n) {
-    m->n = 0;
-    for (uint32_t i = 0; i < n; i++)
-        for (int k = 0; k < 3; k++) {
-            int64_t lo = some_int(m), hi = some_int(m);
-            if (lo > hi) {
-                int64_t t = lo;
-                lo = hi;
-                hi = t;
-            }
-            tolk_dtype dt = dts[i];
-            bool small = rnd(m, 2);
-            if (small) {
-                lo = (int64_t)rnd(m, 9) - (tk_dtype_min(dt) < 0 ? 5 : 0);
-                lo = lo < 0 && tk_dtype_min(dt) == 0 ? 0 : lo;
-                hi = lo + (int64_t)rnd(m, 12);
-            }
-            if (dt == TOLK_BOOL)
-                lo = 0, hi = 1;
-            /* what a launch would accept: values of the dtype within the bounds */
-            if (lo < tk_dtype_min(dt))
-                lo = tk_dtype_min(dt);
-            if (hi > tk_dtype_max(dt))
-                hi = tk_dtype_max(dt);
-            if (lo > hi)
-                lo = hi;
-            m->at[m->n++] = dt == TOLK_INDEX && rnd(m, 2)
-                                ? expr_range(m->g, 1 + (int64_t)rnd(m, 20), (int64_t)m->n)
-                                : expr_param(m->g, dt, (int64_t)m->n, lo, hi);
-        }
-    m->n_leaves = m->n;
-    for (uint32_t i = 0; i < n; i++)
-        for (int k = 0; k < 3; k++)
-            m->at[m->n++] =
-                expr_int(m->g, dts[i], dts[i] == TOLK_BOOL ? (int64_t)rnd(m, 2) : some_int(m));
-}
-
-static const tk_op int_ops[] = {
-    TK_OP_ADD,  TK_OP_ADD,      TK_OP_SUB,      TK_OP_MUL,      TK_OP_MUL,      TK_OP_CDIV,
-    TK_OP_CMOD, TK_OP_FLOORDIV, TK_OP_FLOORMOD, TK_OP_FLOORDIV, TK_OP_FLOORMOD, TK_OP_MAX,
-    TK_OP_SHL,  TK_OP_SHR,      TK_OP_AND,      TK_OP_OR,       TK_OP_XOR};
-
-static const tolk_uop *make_node(maker *m, const tolk_dtype *dts, uint32_t n_dts) {
-    tolk_dtype dt = dts[rnd(m, n_dts)];
-    const tolk_uop *a = pick(m, dt), *b = pick(m, dt), *c = pick(m, TOLK_BOOL);
-    uint64_t kind = rnd(m, 20);
-    if (kind == 0)
-        return tk_uop3(m->g, TK_OP_WHERE, c, a, b);
-    if (kind == 1 && dt != TOLK_BOOL)
-        return tk_uop_cast(m->g, pick(m, dts[rnd(m, n_dts)]), dt);
-    if (kind <= 4) {
-        static const tk_op cmp[] = {TK_OP_CMPLT, TK_OP_CMPLT, TK_OP_CMPNE, TK_OP_CMPEQ};
-        return tk_uop2(m->g, cmp[rnd(m, 4)], a, b);
-    }
-    if (dt == TOLK_BOOL) {
-        static const tk_op ops[] = {TK_OP_AND, TK_OP_OR,  TK_OP_XOR,
-                                    TK_OP_ADD, TK_OP_MUL, TK_OP_MAX};
-        return tk_uop2(m->g, ops[rnd(m, 6)], a, b);
-    }
-    if (kind == 5)
-        return tk_uop1(m->g, TK_OP_NEG, a);
-    if (kind == 6)
-        return tk_uop3(m->g, TK_OP_MULACC, a, b, pick(m, dt));
-    if (rnd(m, 2)) /* a constant operand, mostly a small one */
-        b = expr_int(m->g, dt, some_int(m));
-    return tk_uop2(m->g, int_ops[rnd(m, sizeof int_ops / sizeof *int_ops)], a, b);
-}
-
-static uint64_t leaf_value(maker *m, const tolk_uop *u) {
-    tk_wide_bound b = tk_bounds_wide(u);
-    uint64_t span = (uint64_t)(b.hi - b.lo), off;
-    switch (rnd(m, 4)) {
-    case 0:
-        off = 0;
-        break;
-    case 1:
-        off = span;
-        break;
-    default:
-        off = span == UINT64_MAX ? tk_test_rand(&m->rand) : tk_test_rand(&m->rand) % (span + 1);
-    }
-    return tk_dtype_canon(u->dtype, (uint64_t)b.lo + off);
-}
-
-static void assert_in_bounds(const tk_walk_list *list, const expr_values *v, const tolk_uop *root) {
-    for (size_t i = 0; i < list->n; i++) {
-        const tolk_uop *u = list->at[i];
-        if (!tolk_dtype_is_int(u->dtype) && u->dtype != TOLK_BOOL)
-            continue;
-        tk_wide_bound b = tk_bounds_wide(u);
-        tk_wide x =
-            u->dtype == TOLK_U64 ? (tk_wide)v->bits[u->id] : (tk_wide)(int64_t)v->bits[u->id];
-        if (x < b.lo || x > b.hi) {
-            expr_print(root);
-            fail_msg("%%%u is %lld, bounds [%lld, %lld]", (unsigned)u->id, (long long)x,
-                     (long long)b.lo, (long long)b.hi);
-        }
-    }
-}
-
-static void one_random(uint64_t seed, comparison *c) {
-    maker m = {.g = expr_graph(), .rand = seed};
-    tolk_dtype dts[3] = {rnd(&m, 2) ? TOLK_INDEX : ints[rnd(&m, INTS)], ints[rnd(&m, INTS)],
-                         TOLK_BOOL};
-    make_leaves(&m, dts, 3);
-    uint64_t steps = 1 + rnd(&m, 24);
-    for (uint64_t i = 0; i < steps; i++) {
-        const tolk_uop *u = make_node(&m, dts, 3);
-        assert_non_null(u);
-        m.at[m.n++] = u;
-    }
-    const tolk_uop *u = m.at[m.n - 1], *v = sym(u);
-    if (sym(v) != v) {
-        expr_print(u);
-        fail_msg("seed 0x%llx: not a fixpoint", (unsigned long long)seed);
-    }
-    expr_list(u, &c->before);
-    expr_list(v, &c->after);
-    for (size_t i = 0; i < c->after.n; i++)
-        (void)tk_bounds(c->after.at[i]);
-    expr_values_size(&c->values, m.g);
-    for (int k = 0; k < 12; k++) {
-        for (uint32_t i = 0; i < m.n_leaves; i++)
-            c->values.bits[m.at[i]->id] = leaf_value(&m, m.at[i]);
-        uint64_t a = expr_eval(&c->before, &c->values);
-        assert_in_bounds(&c->before, &c->values, u);
-        uint64_t b = expr_eval(&c->after, &c->values);
-        assert_in_bounds(&c->after, &c->values, v);
-        if (!tk_scalar_same(u->dtype, a, b)) {
-            expr_print(u);
-            fprintf(stderr, "simplified:\n");
-            expr_print(v);
-            for (uint32_t i = 0; i < m.n_leaves; i++)
-                fprintf(stderr, "%%%u = %lld\n", (unsigned)m.at[i]->id,
-                        (long long)c->values.bits[m.at[i]->id]);
-            fail_msg("seed 0x%llx: %lld, simplified %lld", (unsigned long long)seed, (long long)a,
-                     (long long)b);
-        }
-    }
-    expr_done(m.g);
-}
-
-static void test_random_expressions_keep_every_value(void **state) {
+/* Vectors follow the same rules, with splats as constants. */
+static void test_vectors_fold_and_simplify_like_scalars(void **state) {
     (void)state;
-    comparison c;
-    compare_init(&c);
-    uint64_t n = tk_test_count(100000);
-    for (uint64_t i = 0; i < n; i++)
-        one_random(tk_test_seed() * 1000003 + i, &c);
-    compare_fini(&c);
+    tolk_graph *g = expr_graph();
+    const tolk_uop *i = expr_range(g, 8, 0), *x[4];
+    for (int k = 0; k < 4; k++)
+        x[k] = op2k(TK_OP_ADD, op2k(TK_OP_MUL, i, 4), k);
+    const tolk_uop *v = tk_uop(g, TK_OP_STACK, tolk_dtype_vec(TOLK_INDEX, 4), x, 4, NULL);
+    const tolk_uop *two = tk_uop_splat(g, tk_uop_index_const(g, 2), 4),
+                   *zero = tk_uop_splat(g, tk_uop_index_const(g, 0), 4);
+    const tolk_uop *s = sym(v);
+    assert_int_equal(tk_bounds(v).hi, 31);
+    assert_sym(op2(TK_OP_SUB, v, v), zero);
+    assert_sym(op2(TK_OP_ADD, v, zero), s);
+    assert_sym(op2(TK_OP_MUL, two, two), tk_uop_splat(g, tk_uop_index_const(g, 4), 4));
+    assert_sym(op2(TK_OP_CMPLT, v, tk_uop_splat(g, tk_uop_index_const(g, 32), 4)),
+               tk_uop_splat(g, expr_int(g, TOLK_BOOL, 1), 4));
+    assert_sym(op2(TK_OP_FLOORDIV, op2(TK_OP_MUL, v, two), two), s);
+    const tolk_uop *lane = tk_uop(g, TK_OP_INDEX, TOLK_INDEX,
+                                  (const tolk_uop *[]){v, tk_uop_index_const(g, 2)}, 2, NULL);
+    assert_sym(lane, sym(x[2]));
+    expr_done(g);
 }
 
 /* Builders give what tk_sym gives on sums of simplified sources, and nothing with symbolic_off. */
@@ -941,7 +741,7 @@ int main(void) {
         cmocka_unit_test(test_NAN_05_float_identities_that_fail_are_not_used),
         cmocka_unit_test(test_NAN_07_folded_signs_of_zero),
         cmocka_unit_test(test_CG_01_guarded_shift_folds_by_the_table),
-        cmocka_unit_test(test_random_expressions_keep_every_value),
+        cmocka_unit_test(test_vectors_fold_and_simplify_like_scalars),
         cmocka_unit_test(test_builders_simplify_what_they_make),
         cmocka_unit_test(test_sym_depth_100000_on_a_small_stack),
         cmocka_unit_test(test_sym_out_of_memory_is_reported),
