@@ -108,15 +108,11 @@ static disk_cache find_cache(tolk_ctx *ctx) {
         c.writable = 1;
         if (!statvfs(dir, &fs)) {
             c.free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-            if (fs.f_flag & ST_RDONLY) {
-                c.writable = 0;
+            if (c.free_bytes < LOW_BYTES)
                 snprintf(c.problem, sizeof c.problem,
-                         "the cache directory %.400s is on a read-only file system", dir);
-            } else if (c.free_bytes < LOW_BYTES) {
-                snprintf(c.problem, sizeof c.problem,
-                         "the disk of the cache directory %.400s is full: %" PRIu64 " bytes left",
+                         "the disk of the cache directory %.400s is full or nearly: %" PRIu64
+                         " bytes left",
                          dir, c.free_bytes);
-            }
         }
     }
     return c;

@@ -45,6 +45,6 @@ expect 0 env TOLK_CPU=x86-64 "$jit" run "$scale" --arg x=2
 has 'cache: none'
 has 'f32[1024] 6'
 expect 0 "$jit" doctor
-has 'read-only'
+has 'cannot be written: Read-only file system'
 mount -o remount,rw disk
 finish

@@ -22,4 +22,27 @@ for name in scale axpy gelu sum softmax sgemm gather histogram mandelbrot blur; 
 done
 expect 0 "$jit" verify "$examples/scale.uop" --target x86-64 --json
 has '"target": "x86-64", "mode": "optimized kernel", "round": 1, "ok": true'
+
+# targets by features: those without FMA have another form of the math functions
+for target in native,-avx512f native,-fma native,-avx haswell,-fma; do
+    shrink 37 gelu
+    "$jit" verify small.uop --target $target >out 2>err
+    case $? in
+    0) has ' 0 differ' ;;
+    1) one_line 'this machine does not have' "$target" ;;
+    *) problem "$target: $(cat err)" ;;
+    esac
+done
+refuse 'unknown CPU feature' "$jit" verify small.uop --target native,-frob
+refuse 'unknown CPU name' "$jit" verify small.uop --target frob
+
+# other inputs, other loop options, accesses out of range
+shrink 100 sgemm
+expect 0 "$jit" verify small.uop --seed 7 --rounds 5 --opts ''
+expect 0 "$jit" verify small.uop --seed 7 --opts 'LANE:1:4'
+expect 0 "$jit" verify "$examples/axpy.uop" --set n=77 --arg a=nan
+expect 0 "$jit" verify "$examples/axpy.uop" --rounds 6
+shrink 100 gather
+expect 0 "$jit" verify small.uop
+has 'accesses out of range included'
 finish
