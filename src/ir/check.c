@@ -562,14 +562,6 @@ static tolk_status check_reduce(const check *c) {
     return all_ranges(c, 1);
 }
 
-static tolk_status check_after(const check *c) {
-    TK_TRY(not_void(c, 0));
-    for (size_t i = 1; i < c->n; i++)
-        if (c->src[i]->dtype != TOLK_VOID && !tk_uop_is(c->src[i], TK_OP_RANGE))
-            return fail_operand(c, i, "an effect (void) or a range");
-    return TOLK_OK;
-}
-
 /* Kernels close the ranges of an effect; programs close one range. */
 static tolk_status check_end(const check *c) {
     if (c->n == 1 && tk_uop_is(c->src[0], TK_OP_RANGE))
@@ -714,7 +706,7 @@ static tolk_status by_op(const check *c) {
     case TK_OP_REDUCE:
         return check_reduce(c);
     case TK_OP_AFTER:
-        return check_after(c);
+        return not_void(c, 0); /* what it may wait for depends on the stage */
     case TK_OP_GROUP:
     case TK_OP_BARRIER:
         return effects(c, 0);

@@ -231,6 +231,8 @@ static tolk_status check_op(const kernel *k, const tolk_uop *u) {
         if (tk_uop_int(u, TK_A_REDUCE_AXES))
             return FAIL(k, u, "axes of a tensor, expected ranges");
         return TOLK_OK;
+    case TK_OP_AFTER:
+        return tk_verify_after(k->cx, u);
     case TK_OP_END:
         if (u->src[0]->dtype != TOLK_VOID)
             return FAIL(k, u, "operand 0 is %s, expected an effect", op_name(u->src[0]));

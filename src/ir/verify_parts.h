@@ -22,6 +22,9 @@ uint32_t tk_verify_number(const tk_verify_cx *cx, const tolk_uop *u);
 /* The node's own rules (check.h), and its op must be one of the stage (TK_STAGE_T, _K, _P). */
 tolk_status tk_verify_node(const tk_verify_cx *cx, const tolk_uop *u, uint8_t stage);
 
+/* What an AFTER of a tensor or kernel waits for: effects and ranges. */
+tolk_status tk_verify_after(const tk_verify_cx *cx, const tolk_uop *u);
+
 /* The params, buffers and specials that one kernel or program declares, and whether they agree. */
 typedef struct tk_verify_defs {
     const tk_verify_cx *cx;

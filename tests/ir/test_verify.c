@@ -183,6 +183,8 @@ static const row kernels[] = {
     {"after of a place",
      Y "%4 = after f32 (%3, %2)\n%5 = neg f32 (%4)\n" STORE_END("%6", "%5", "%7", "%8"),
      "%4 after: operand 0 is a place, which feeds load, store and atomic_add only"},
+    {"after of a value", Y ONE "%5 = after f32 (%4, %0)\n" STORE_END("%6", "%5", "%7", "%8"),
+     "%5 after: operand 1 is const, expected an effect (void) or a range"},
     {"gated index",
      "%0 = const index 16\n%1 = param f32 (%0) {slot=0}\n%2 = range index (%0) {axis=0}\n"
      "%3 = const index 5\n%4 = cmplt bool (%2, %3)\n%5 = const index invalid\n"
@@ -659,6 +661,9 @@ static const row tensors[] = {
      "%0 = const index 5\n%1 = param f32 (%0) {slot=0}\n%2 = param f64 (%0) {slot=0}\n"
      "%3 = cast f32 (%2)\n%4 = add f32 (%1, %3)\n",
      "%2 param: slot 0 is that of %1, too"},
+    {"after of a value",
+     "%0 = const index 5\n%1 = param f32 (%0) {slot=0}\n%2 = after f32 (%1, %0)\n",
+     "%2 after: operand 1 is const, expected an effect (void) or a range"},
     {"call of a kernel",
      Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
            "%8 = buffer f32 (%0) {slot=0}\n%9 = call void (%7, %8)\n%10 = after f32 (%8, %9)\n",
