@@ -62,6 +62,7 @@ typedef struct emitter {
     size_t set_words;
     uint32_t next_set;
     uint32_t widest;         /* bytes */
+    uint64_t local_bytes;    /* of local buffers so far */
     LLVMBasicBlockRef leave; /* where a cancelled loop goes; NULL: no loop polls */
     LLVMValueRef cancel;     /* address of the flag */
 } emitter;
@@ -184,7 +185,7 @@ static bool survey(emitter *e) {
 }
 
 static uint64_t *set_of(emitter *e, uint32_t set) {
-    return e->stored.at + set * e->set_words;
+    return e->set_words ? e->stored.at + set * e->set_words : NULL; /* none without registers */
 }
 
 /* Which reg elements are stored inside each loop and if. */
@@ -399,17 +400,15 @@ static bool describe(emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_ac
     bool is_store = tk_uop_is(u, TK_OP_STORE);
     if (!tk_uop_is(place, TK_OP_INDEX) || place->n_src != 2)
         return broken(e, u, "operand 0 is no place in a buffer");
-    if (!tk_uop_is(buffer, TK_OP_PARAM)) {
-        tk_llvm_build_unsupported(&e->f, "access to local memory,", dtype);
-        return false;
-    }
     const tolk_uop *size = buffer->n_src ? buffer->src[0] : NULL;
     *a = (tk_llvm_access){.dtype = dtype,
                           .base = value(e, buffer),
                           .index = value(e, place->src[1]),
                           .scattered = tk_uop_lanes(place) > 1,
                           .const_size = -1,
-                          .fault_slot = (uint32_t)tk_uop_int(buffer, TK_A_PARAM_SLOT)};
+                          .fault_slot = tk_uop_is(buffer, TK_OP_PARAM)
+                                            ? (uint32_t)tk_uop_int(buffer, TK_A_PARAM_SLOT)
+                                            : UINT32_MAX};
     if (u->n_src == 3)
         a->gate = value(e, u->src[2]);
     if (is_store || u->n_src == 3)
@@ -544,6 +543,25 @@ static bool emit_alu(emitter *e, const tolk_uop *u) {
     return set_value(e, u, tk_llvm_alu(&e->f, u, s));
 }
 
+/* Local memory: a piece of the launch's scratch memory, on cache lines of its own. */
+static bool emit_local(emitter *e, const tolk_uop *u) {
+    tk_llvm_fn *f = &e->f;
+    if (!tk_llvm_legal_type(u->dtype) || !u->n_src || !tk_uop_is_const(u->src[0]) ||
+        tk_uop_int(u, TK_A_BUFFER_DYNAMIC)) {
+        tk_llvm_build_unsupported(f, "local memory of this kind,", u->dtype);
+        return false;
+    }
+    LLVMValueRef at = tk_llvm_build_address(
+        f, TOLK_U8, f->env, tk_llvm_build_const(f, TOLK_INDEX, offsetof(tolk_kenv, scratch)), true);
+    LLVMValueRef scratch = LLVMBuildLoad2(f->b, tk_llvm_build_pointer_type(f), at, "");
+    LLVMSetAlignment(scratch, 8);
+    uint64_t bytes = tk_uop_bits(u->src[0]) * tolk_dtype_bytes(u->dtype);
+    LLVMValueRef base = tk_llvm_build_address(
+        f, TOLK_U8, scratch, tk_llvm_build_const(f, TOLK_INDEX, e->local_bytes), true);
+    e->local_bytes += (bytes + 63) & ~(uint64_t)63;
+    return set_value(e, u, base);
+}
+
 static bool emit_node(emitter *e, const tolk_uop *u) {
     switch (tk_uop_op(u)) {
     case TK_OP_CONST: /* made where used */
@@ -551,9 +569,10 @@ static bool emit_node(emitter *e, const tolk_uop *u) {
     case TK_OP_AFTER:
         return true;
     case TK_OP_BUFFER:
-        if (is_reg(u))
-            return true;
-        break;
+        return is_reg(u) || emit_local(e, u);
+    case TK_OP_BARRIER:
+        /* The launcher lets no call run over a barrier unless that call runs alone. */
+        return true;
     case TK_OP_SPECIAL:
         return emit_special(e, u);
     case TK_OP_STACK:
