@@ -24,8 +24,13 @@ typedef struct sum {
     } at[TERMS];
 } sum;
 
+/* Kept small enough to be negated and divided. */
+static bool is_too_large(tk_wide c) {
+    return c > (tk_wide)1 << 100 || c < -((tk_wide)1 << 100);
+}
+
 static void add_const(sum *s, tk_wide c) {
-    s->bad |= __builtin_add_overflow(s->k, c, &s->k);
+    s->bad |= __builtin_add_overflow(s->k, c, &s->k) || is_too_large(s->k);
 }
 
 static void add_term(sum *s, const tolk_uop *u, tk_wide c) {
@@ -33,12 +38,13 @@ static void add_term(sum *s, const tolk_uop *u, tk_wide c) {
         return;
     for (uint32_t i = 0; i < s->n; i++)
         if (s->at[i].u == u) {
-            s->bad |= __builtin_add_overflow(s->at[i].c, c, &s->at[i].c);
+            s->bad |=
+                __builtin_add_overflow(s->at[i].c, c, &s->at[i].c) || is_too_large(s->at[i].c);
             if (!s->at[i].c)
                 s->at[i] = s->at[--s->n];
             return;
         }
-    if (s->n == TERMS) {
+    if (s->n == TERMS || is_too_large(c)) {
         s->bad = true;
         return;
     }

@@ -140,9 +140,8 @@ static const tolk_uop *nested(const division *d) {
         }
         tk_wide ka;
         if (__builtin_mul_overflow(a, d->c, &ac) || ac > INT64_MAX || !fits_one(d->dtype, ac) ||
-            __builtin_mul_overflow(d->l.k, a, &ka))
+            __builtin_mul_overflow(d->l.k, a, &ka) || __builtin_add_overflow(x.k, ka, &x.k))
             return NULL;
-        x.k += ka;
         return is_integer_value(&x) ? divide(d, TK_OP_FLOORDIV, &x, ac) : NULL;
     }
     if (d->is_div && alone && d->l.k == 0 && divisor_of(t, TK_OP_FLOORMOD, &ac) && ac % d->c == 0) {

@@ -5,6 +5,9 @@
 
 enum { VISITS = 64 }; /* nodes looked at for one sum */
 
+/* Bounds beyond are no bounds, so that what is computed from them stays within 128 bits. */
+#define LARGEST ((tk_wide)1 << 100)
+
 bool tk_linear_const(const tolk_uop *u, tk_wide *out) {
     if (tk_uop_is(u, TK_OP_STACK) && u->n_src > 0 && tk_uop_lanes(u) == u->n_src) {
         for (uint32_t i = 1; i < u->n_src; i++)
@@ -185,7 +188,7 @@ bool tk_linear_bound(const tk_linear *a, tk_wide_bound *out) {
             __builtin_add_overflow(out->hi, hi, &out->hi))
             return false;
     }
-    return true;
+    return out->lo >= -LARGEST && out->hi <= LARGEST;
 }
 
 bool tk_linear_exact(tk_linear *a, tk_wide_bound *out) {

@@ -40,7 +40,7 @@ bool tk_linear_difference(const tk_linear *a, const tk_linear *b, tk_linear *out
 /* a += c * u. */
 bool tk_linear_add_term(tk_linear *a, const tolk_uop *u, tk_wide c);
 void tk_linear_remove(tk_linear *a, uint32_t i);
-/* Bounds of the sum over the integers; false if 128 bits do not hold them. */
+/* Bounds of the sum over the integers; false if they pass 2^100. */
 bool tk_linear_bound(const tk_linear *a, tk_wide_bound *out);
 /* Is the sum, with k moved by multiples of 2^bits (done here), the very integer that the node
  * holds? Bounds are put in *out (which may be NULL) if so. */

@@ -272,10 +272,83 @@ static void test_random_floats_keep_every_value(void **state) {
     compare_fini(&c);
 }
 
+/* ---- proofs ---- */
+
+/* A sum of small multiples of the leaves, sometimes divided or cut by a constant. */
+static const tolk_uop *some_sum(maker *m) {
+    const tolk_uop *u = expr_int(m->g, TOLK_INDEX, (int64_t)rnd(m, 9) - 4);
+    for (uint64_t i = 0, n = 1 + rnd(m, 3); i < n; i++) {
+        const tolk_uop *t = op2k(TK_OP_MUL, m->at[rnd(m, m->n_leaves)], (int64_t)rnd(m, 7) - 3);
+        static const tk_op ops[] = {TK_OP_FLOORDIV, TK_OP_FLOORMOD, TK_OP_CDIV, TK_OP_MAX};
+        if (rnd(m, 4) == 0)
+            t = op2k(ops[rnd(m, 4)], t, 1 + (int64_t)rnd(m, 4));
+        u = op2(TK_OP_ADD, u, t);
+    }
+    return u;
+}
+
+/* What is proved holds for all values of three leaves, the third a range as long as the second. */
+static bool one_random_proof(uint64_t seed, comparison *c) {
+    maker m = {.g = expr_graph(), .rand = seed};
+    int64_t x0 = (int64_t)rnd(&m, 6) - 3, x1 = x0 + (int64_t)rnd(&m, 7),
+            n1 = 1 + (int64_t)rnd(&m, 6);
+    const tolk_uop *x = m.at[m.n++] = expr_param(m.g, TOLK_INDEX, 0, x0, x1);
+    const tolk_uop *n = m.at[m.n++] = expr_param(m.g, TOLK_INDEX, 1, 1, n1);
+    const tolk_uop *r = m.at[m.n++] = tk_uop_range(m.g, n, 0, TK_AXIS_LOOP);
+    m.n_leaves = m.n;
+    const tolk_uop *a = some_sum(&m), *b = some_sum(&m), *gate = NULL;
+    for (uint64_t i = 0, k = rnd(&m, 4); i < k; i++) {
+        bool same = rnd(&m, 2); /* gates that speak of what is to be proved */
+        const tolk_uop *p = op2(rnd(&m, 5) ? TK_OP_CMPLT : TK_OP_CMPEQ, same ? a : some_sum(&m),
+                                rnd(&m, 2) ? b : some_sum(&m));
+        if (rnd(&m, 4) == 0)
+            p = op2k(TK_OP_CMPNE, p, 1);
+        gate = gate ? op2(rnd(&m, 6) ? TK_OP_AND : TK_OP_OR, gate, p) : p;
+    }
+    bool proved = tk_bounds_prove_lt(a, b, gate);
+    bool less = tk_bounds_prove_less(a, b, gate);
+    assert_true(less || !proved);
+    const tolk_uop *lt = op2(TK_OP_CMPLT, a, b);
+    const tolk_uop *all =
+        gate ? tk_uop3(m.g, TK_OP_WHERE, gate, lt, expr_int(m.g, TOLK_BOOL, 1)) : lt;
+    expr_list(all, &c->before);
+    expr_values_size(&c->values, m.g);
+    uint64_t *v = c->values.bits;
+    for (int64_t i = x0; i <= x1; i++)
+        for (int64_t j = 1; j <= n1; j++)
+            for (int64_t k = 0; k < j; k++) {
+                v[x->id] = (uint64_t)i;
+                v[n->id] = (uint64_t)j;
+                v[r->id] = (uint64_t)k;
+                uint64_t ok = expr_eval(&c->before, &c->values);
+                bool open = !gate || v[gate->id];
+                if ((less && !ok) || (proved && open && (int64_t)v[a->id] < 0)) {
+                    expr_print(all);
+                    fail_msg("seed 0x%llx: proved, but not so at %d %d %d",
+                             (unsigned long long)seed, (int)i, (int)j, (int)k);
+                }
+            }
+    bool by_facts = less && !(tk_bounds_wide(a).hi < tk_bounds_wide(b).lo);
+    expr_done(m.g);
+    return by_facts;
+}
+
+static void test_random_proofs_hold(void **state) {
+    (void)state;
+    comparison c;
+    compare_init(&c);
+    uint64_t n = tk_test_count(100000), proved = 0;
+    for (uint64_t i = 0; i < n; i++)
+        proved += one_random_proof(tk_test_seed() * 1000037 + i, &c);
+    assert_true(proved > n / 20); /* many need more than the bounds of both sides */
+    compare_fini(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_expressions_keep_every_value),
         cmocka_unit_test(test_random_floats_keep_every_value),
+        cmocka_unit_test(test_random_proofs_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
