@@ -12,6 +12,7 @@
  * cancelled between chunks. */
 #define PARALLEL_WORK 4e5
 #define CHUNK_WORK 2e7
+enum { SMALL_SCRATCH = 4096 };
 
 /* ---- the floating-point environment ---- */
 
@@ -44,9 +45,9 @@ static void fp_leave(fp_env old) {
 typedef struct job {
     const tk_launch *launch;
     const _Atomic uint32_t *cancel;
-    int64_t chunks;
-    char *scratch; /* threads * scratch_stride, aligned to 64 */
-    size_t scratch_stride;
+    int64_t from, to; /* the iterations of this part of the launch ... */
+    int64_t chunks;   /* ... and how many chunks they are cut into */
+    void *scratch;
     _Atomic int64_t next;       /* next chunk nobody has taken */
     _Atomic int64_t fault_chunk; /* lowest chunk that faulted; chunks if none did */
     pthread_mutex_t fault_lock;
@@ -58,7 +59,7 @@ __extension__ typedef __int128 wide; /* span * chunks can pass 64 bits */
 
 /* First iteration of chunk c. */
 static int64_t chunk_begin(const job *j, int64_t c) {
-    return (int64_t)((wide)j->launch->span * c / j->chunks);
+    return j->from + (int64_t)((wide)(j->to - j->from) * c / j->chunks);
 }
 
 static void keep_fault(job *j, int64_t chunk, const tolk_kenv *env) {
@@ -80,7 +81,7 @@ static void work(job *j, int thread) {
     const tk_launch *l = j->launch;
     fp_env old = fp_enter();
     tolk_kenv env = {.size = sizeof env,
-                     .scratch = j->scratch ? j->scratch + (size_t)thread * j->scratch_stride : NULL,
+                     .scratch = j->scratch,
                      .thread = thread,
                      .cancel = j->cancel};
     while (!cancelled(j)) {
@@ -97,9 +98,9 @@ static void work(job *j, int thread) {
 }
 
 /* The common case: one chunk on the caller's thread. */
-static void run_inline(tk_launch *l, const _Atomic uint32_t *cancel) {
+static void run_inline(tk_launch *l, void *scratch, const _Atomic uint32_t *cancel) {
     fp_env old = fp_enter();
-    tolk_kenv env = {.size = sizeof env, .cancel = cancel};
+    tolk_kenv env = {.size = sizeof env, .scratch = scratch, .cancel = cancel};
     l->fn(l->bufs, l->vals, 0, l->span, &env);
     fp_leave(old);
     l->faulted = env.fault != 0;
@@ -116,35 +117,39 @@ static void run_chunks(job *j, int threads) {
     work(j, omp_get_thread_num());
 }
 
-static tolk_status run_job(tolk_device *device, tk_launch *l, const _Atomic uint32_t *cancel,
-                           int threads, tolk_error *err) {
-    job j = {.launch = l, .cancel = cancel};
+/* The iterations [from, to), in chunks. */
+static void run_part(tk_launch *l, int64_t from, int64_t to, void *scratch,
+                     const _Atomic uint32_t *cancel, int threads) {
+    job j = {.launch = l, .cancel = cancel, .from = from, .to = to, .scratch = scratch};
     double pieces = l->work / CHUNK_WORK;
     j.chunks = pieces > 1e6 ? 1000000 : (int64_t)pieces + 1;
     if (threads > 1 && j.chunks < 4 * (int64_t)threads)
         j.chunks = 4 * (int64_t)threads; /* so that a late thread costs a quarter of a share */
-    if (j.chunks > l->span)
-        j.chunks = l->span;
+    if (j.chunks > to - from)
+        j.chunks = to - from;
+    if (threads > j.chunks)
+        threads = (int)j.chunks;
     atomic_init(&j.next, 0);
     atomic_init(&j.fault_chunk, j.chunks);
-    void *memory = NULL;
-    size_t bytes = 0;
-    if (l->scratch_bytes) {
-        j.scratch_stride = (l->scratch_bytes + 63) & ~(size_t)63;
-        bytes = j.scratch_stride * (size_t)threads + 64;
-        memory = tk_alloc(&device->ctx->al, bytes);
-        if (!memory)
-            return tk_status_nomem(err);
-        j.scratch = (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
-    }
     pthread_mutex_init(&j.fault_lock, NULL);
     run_chunks(&j, threads);
     pthread_mutex_destroy(&j.fault_lock);
-    tk_alloc_free(&device->ctx->al, memory, bytes);
-    l->faulted = atomic_load(&j.fault_chunk) < j.chunks;
-    l->fault_slot = j.fault_slot;
-    l->fault_index = j.fault_index;
-    return TOLK_OK;
+    if (atomic_load(&j.fault_chunk) < j.chunks && !l->faulted) {
+        l->faulted = true;
+        l->fault_slot = j.fault_slot;
+        l->fault_index = j.fault_index;
+    }
+}
+
+static void run(tk_launch *l, void *scratch, const _Atomic uint32_t *cancel, int threads) {
+    if (l->work < PARALLEL_WORK) {
+        run_inline(l, scratch, cancel);
+        return;
+    }
+    if (l->pieces > 0)
+        run_part(l, 0, l->pieces, scratch, cancel, threads);
+    if (l->span > l->pieces)
+        run_part(l, l->pieces, l->span, scratch, cancel, threads);
 }
 
 tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *launch,
@@ -152,19 +157,23 @@ tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *
     launch->faulted = false;
     if (launch->span <= 0)
         return TOLK_OK;
+    /* Scratch memory is small as a rule: partial results of a few dozen pieces. */
+    _Alignas(64) char small[SMALL_SCRATCH];
+    void *scratch = small, *memory = NULL;
+    size_t bytes = launch->scratch_bytes + 64;
+    if (launch->scratch_bytes > sizeof small) {
+        memory = tk_alloc(&device->ctx->al, bytes);
+        if (!memory)
+            return tk_status_nomem(err);
+        scratch = (void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
+    }
     const _Atomic uint32_t *cancel;
     int slot = tk_device_enter(device, &cancel);
+    run(launch, scratch, cancel, (int)max_threads);
     tolk_status st = TOLK_OK;
-    if (launch->work < PARALLEL_WORK && !launch->scratch_bytes) {
-        run_inline(launch, cancel);
-    } else {
-        int threads = launch->work < PARALLEL_WORK ? 1 : (int)max_threads;
-        if (threads > launch->span)
-            threads = (int)launch->span;
-        st = run_job(device, launch, cancel, threads, err);
-    }
-    if (st == TOLK_OK && atomic_load_explicit(cancel, memory_order_relaxed))
+    if (atomic_load_explicit(cancel, memory_order_relaxed))
         st = tk_status_fail(err, TOLK_E_CANCELLED, TK_NO_NODE, "the launch was cancelled");
     tk_device_leave(device, slot);
+    tk_alloc_free(&device->ctx->al, memory, bytes);
     return st;
 }

@@ -19,7 +19,8 @@ typedef struct tk_launch {
     const int64_t *vals;
     int64_t span;         /* iterations of the flattened global range */
     double work;          /* operations and bytes of the whole launch: how long it may take */
-    size_t scratch_bytes; /* for each thread */
+    int64_t pieces;       /* the iterations from this one on wait for all before; 0: none waits */
+    size_t scratch_bytes; /* one for all threads of the launch */
     /* Set by the backend when accesses were out of range: the first one of the lowest iteration. */
     bool faulted;
     uint32_t fault_slot;

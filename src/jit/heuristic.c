@@ -5,7 +5,8 @@
  *   2. lanes and several accumulators on reduction axes along which loads move by one element,
  *      where no lane axis is in the way;
  *   3. a register tile for reductions whose operands are shared between output elements;
- *   4. a few vectors at once for short elementwise bodies.
+ *   4. a few vectors at once for short elementwise bodies;
+ *   5. pieces for long reductions to few outputs, so that several threads can share them.
  */
 #include "ir/dtype.h"
 #include "ir/mathfn.h"
@@ -13,6 +14,9 @@
 #include "jit/opt.h"
 
 #include <string.h>
+
+/* A reduction of this many elements to fewer outputs than FEW_OUTPUTS is cut into pieces. */
+enum { LONG_REDUCE = 1 << 18, FEW_OUTPUTS = 16 };
 
 typedef struct chooser {
     const tolk_uop *root;
@@ -171,6 +175,50 @@ static bool shares_operands(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
+/* Most results that all stores make together. */
+static int64_t outputs(const tk_kview *v, const facts *f) {
+    int64_t n = 1;
+    for (size_t i = 0; i < v->ranges.n && n < INT32_MAX; i++)
+        if (f[i].store_axis)
+            n *= length(v->ranges.at[i]);
+    return n;
+}
+
+/* Number of pieces of a long reduction: fixed by its length alone, so that results never depend on
+ * the number of threads. 0: not worth it. */
+static int64_t pieces_for(const tolk_uop *range) {
+    int64_t n = length(range);
+    if (!tk_uop_is_const(range->src[0]) || n < LONG_REDUCE)
+        return 0;
+    for (int64_t p = 64; p > 16; p--)
+        if (n % p == 0 && n / p % 128 == 0)
+            return p;
+    return 32;
+}
+
+/* What GROUPTOP left of a reduce range inside of one piece: the same axis, sub with a 1 behind. */
+static const tolk_uop *group_rest(chooser *c, const tolk_uop *range, int *axis) {
+    tk_kview v;
+    const tk_blob *old = tk_uop_attr(range, TK_A_RANGE_SUB).blob;
+    size_t n = old ? old->n : 0;
+    const tolk_uop *rest = NULL;
+    if (!tk_kview_init(&v, c->root)) {
+        c->status = tk_status_nomem(c->err);
+        return NULL;
+    }
+    for (size_t i = 0; i < v.ranges.n; i++) {
+        const tolk_uop *r = v.ranges.at[i];
+        const tk_blob *s = tk_uop_attr(r, TK_A_RANGE_SUB).blob;
+        if (tk_uop_int(r, TK_A_RANGE_AXIS) == tk_uop_int(range, TK_A_RANGE_AXIS) && s &&
+            s->n == n + 1 && s->ints[n] == 1 && tk_kview_axis(r) == TK_AXIS_REDUCE &&
+            (n == 0 || memcmp(s->ints, old->ints, n * sizeof *s->ints) == 0))
+            rest = r;
+    }
+    *axis = rest ? axis_of(&v, rest) : -1;
+    tk_kview_fini(&v);
+    return rest;
+}
+
 static const tolk_uop *pick_lane_axis(const tk_kview *v, const facts *f) {
     const tolk_uop *best = NULL;
     for (size_t i = 0; i < v->ranges.n; i++) {
@@ -215,6 +263,9 @@ static void choose_all(chooser *c, const tk_kview *v, const facts *f) {
         }
         int axis = r->id < now.n_ids && now.reached[r->id] ? axis_of(&now, r) : -1;
         tk_kview_fini(&now);
+        if (outputs(v, f) < FEW_OUTPUTS && choose(c, TK_OPT_GROUPTOP, axis, pieces_for(r)) &&
+            !(r = group_rest(c, r, &axis)))
+            return;
         if (!f[i].good_loads || !f[i].any_load || length(r) < 4)
             continue;
         uint32_t w = lanes_for(c, r, f[i].elem_bytes);

@@ -91,6 +91,9 @@ int tk_lower_place(tk_lower *l, const tolk_uop *u);
 int tk_lower_scope(tk_lower *l, int parent, const tolk_uop *opener);
 /* Close a scope with its last instruction and put it at the end of its parent. */
 bool tk_lower_close(tk_lower *l, int scope, const tolk_uop *closer);
+/* An effect of the sink is done; token is its last instruction. And asking for that token. */
+bool tk_lower_done(tk_lower *l, const tolk_uop *effect, const tolk_uop *token);
+const tolk_uop *tk_lower_token(const tk_lower *l, const tolk_uop *effect);
 bool tk_lower_mark(tk_lower *l, const tolk_uop *u, int scope);
 
 #endif

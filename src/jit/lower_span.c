@@ -140,7 +140,19 @@ static bool lower_effect(tk_lower *l, const tolk_uop *e, uint32_t n, const tolk_
     const tolk_uop *close = ok ? tk_uop(g, TK_OP_END, TOLK_VOID, &loop, 1, NULL) : NULL;
     for (uint32_t i = 1; i <= n; i++)
         l->range_scope[tk_kview_no(&l->v, e->src[i])] = -1;
-    return close && tk_lower_close(l, scope, close);
+    return close && tk_lower_close(l, scope, close) && tk_lower_done(l, e, close);
+}
+
+/* Behind the last effect before the barrier: all that was stored there is ready. */
+static bool list_barrier(tk_lower *l, const tk_uops *effects, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const tolk_uop *token = tk_lower_token(l, effects->at[i]);
+        const tolk_uop *b =
+            token ? tk_uop(l->g, TK_OP_BARRIER, TOLK_VOID, &token, 1, NULL) : NULL;
+        if (!b || tk_lower_place(l, b) < 0)
+            return false;
+    }
+    return true;
 }
 
 /* ---- setting up ---- */
@@ -182,6 +194,15 @@ static bool find_reg(tk_lower *l, const tolk_uop *b) {
     reg.program = size ? tk_uop(l->g, TK_OP_BUFFER, tolk_dtype_vec(b->dtype, lanes), &size, 1, attrs)
                        : NULL;
     return reg.program && tk_vec_push(&l->regs, reg);
+}
+
+/* Local memory is listed as it is, each buffer on cache lines of its own. */
+static bool set_up_buffer(tk_lower *l, const tolk_uop *b) {
+    if (tk_uop_int(b, TK_A_BUFFER_SPACE) == TK_SPACE_REG)
+        return find_reg(l, b);
+    size_t bytes = (size_t)b->src[0]->attr[0].i * tolk_dtype_bytes(b->dtype);
+    l->p->scratch_bytes += (bytes + 63) & ~(size_t)63;
+    return tk_lower_place(l, b) >= 0;
 }
 
 /* Work of one iteration of the flattened range, in operations; symbolic sizes count as their most. */
@@ -238,7 +259,7 @@ static bool set_up(tk_lower *l) {
         const tolk_uop *u = l->v.order.at[k];
         if (tk_uop_is(u, TK_OP_PARAM) && tk_lower_place(l, u) < 0)
             return false;
-        if (tk_uop_is(u, TK_OP_BUFFER) && !find_reg(l, u))
+        if (tk_uop_is(u, TK_OP_BUFFER) && !set_up_buffer(l, u))
             return false;
     }
     return true;
@@ -275,6 +296,10 @@ static const tolk_uop *run(tk_lower *l) {
         }
         uint32_t n = flattened_ranges(effects.at[i]);
         const tolk_uop *size = span_size(g, effects.at[i], n);
+        /* The pieces of grouped reductions stand first; the others wait for all of them. */
+        bool first = l->p->pieces && tk_uop_is_int(offset, l->p->pieces);
+        if (first && !list_barrier(l, &effects, i))
+            goto done;
         if (!size || !offset ||
             !lower_effect(l, effects.at[i], n, size, offset, begin, end, effects.n == 1))
             goto done;

@@ -132,6 +132,7 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object,
                     .n_vals = w->params.n_vals,
                     .lanes = w->p->pass.lanes,
                     .scratch_bytes = w->p->pass.scratch_bytes,
+                    .pieces = w->p->pass.pieces,
                     .object_bytes = object_bytes};
     TK_TRY(add_expr(w, w->p->pass.span, &head.span, err));
     TK_TRY(add_expr(w, count_flops(w->g, v), &head.flops, err));

@@ -32,6 +32,7 @@ typedef struct tk_meta {
     uint32_t lanes;
     uint16_t span, flops, loaded_bytes, stored_bytes; /* value numbers */
     uint64_t scratch_bytes, object_bytes;
+    int64_t pieces; /* iterations before the barrier; 0: there is none */
 } tk_meta;
 
 /* The parts of a run of bytes that was checked; pointers into it. */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"UPCAST", "LANE", "UNROLL", "THREAD",
-                                         "SWAP",   "PADTO", "LOOP"};
+static const char *const kind_names[] = {"UPCAST", "LANE", "UNROLL", "GROUPTOP",
+                                         "THREAD", "SWAP", "PADTO",  "LOOP"};
 enum { N_KINDS = sizeof kind_names / sizeof *kind_names };
 
 /* ---- text ---- */
@@ -51,8 +51,8 @@ tolk_status tk_opt_parse(const char *text, tk_opts *out, tolk_error *err) {
         if (!good)
             return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                                   "loop option \"%.*s\": expected UPCAST:AXIS:N, LANE:AXIS:N, "
-                                  "UNROLL:AXIS:N, THREAD:AXIS:N, PADTO:AXIS:N, SWAP:AXIS:AXIS or "
-                                  "LOOP:AXIS",
+                                  "UNROLL:AXIS:N, GROUPTOP:AXIS:N, THREAD:AXIS:N, PADTO:AXIS:N, "
+                                  "SWAP:AXIS:AXIS or LOOP:AXIS",
                                   (int)(len > 40 ? 40 : len), p);
         if (!tk_vec_push(out, ((tk_opt){(tk_opt_kind)kind, (uint32_t)axis, arg})))
             return tk_status_nomem(err);
@@ -182,7 +182,7 @@ typedef struct split {
     const tolk_uop *value;          /* ... and this expression of them */
     const tolk_uop *guard;          /* true where value is below the old size; NULL: always */
     bool partials;                  /* reductions over range keep one partial result per inner */
-    bool inner_first;               /* inner is the outer one of the two loops (THREAD) */
+    bool inner_first;               /* inner is the outer one of the two loops (THREAD, GROUPTOP) */
 } split;
 
 static const tolk_uop *and_gate(tolk_graph *g, const tolk_uop *a, const tolk_uop *b) {
@@ -355,7 +355,7 @@ static tolk_status split_range(tk_kview *v, const tolk_uop *range, const tk_opt 
     const tolk_uop *size = range->src[0];
     split s = {.g = g, .range = range};
     s.partials = opt->kind != TK_OPT_THREAD && closed_by_reduce(v, range);
-    s.inner_first = opt->kind == TK_OPT_THREAD;
+    s.inner_first = opt->kind == TK_OPT_THREAD || opt->kind == TK_OPT_GROUPTOP;
     bool whole = tk_uop_is_int(size, amount);
     if (whole) {
         s.inner = derived_range(g, range, size, inner_kind, 1);
@@ -368,7 +368,7 @@ static tolk_status split_range(tk_kview *v, const tolk_uop *range, const tk_opt 
             return graph_status(g, err);
         bool exact = tk_uop_is_const(size) && size->attr[0].i % amount == 0;
         if (s.inner_first) {
-            /* THREAD: amount pieces of count iterations each; value = piece * count + i. */
+            /* Amount pieces of count iterations each: value = piece * count + i. */
             s.inner = derived_range(g, range, n, inner_kind, 0);
             s.outer = derived_range(g, range, count, tk_kview_axis(range), 1);
             s.value = tk_sym_add(g, tk_sym_mul(g, s.inner, count), s.outer);
@@ -479,6 +479,15 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
         if (strict && reorders_floats(v, range))
             return refuse(err, opt, "it changes the order of a float sum, and strict forbids that");
         return split_range(v, range, opt, amount, TK_AXIS_UNROLL, root, err);
+    case TK_OPT_GROUPTOP:
+        TK_TRY(check_amount(range, opt, &amount, err));
+        if (!reduce || end || kind != TK_AXIS_REDUCE)
+            return refuse(err, opt, "the axis must be a reduction's, not yet split into lanes");
+        if (amount > TK_OPT_MAX_GROUP)
+            return refuse(err, opt, "at most 256");
+        if (strict && reorders_floats(v, range))
+            return refuse(err, opt, "it changes the order of a float sum, and strict forbids that");
+        return split_range(v, range, opt, amount, TK_AXIS_GROUP_REDUCE, root, err);
     case TK_OPT_UPCAST:
         TK_TRY(check_amount(range, opt, &amount, err));
         if (reduce || !splittable)

@@ -12,6 +12,7 @@ typedef enum tk_opt_kind {
     TK_OPT_UPCAST,
     TK_OPT_LANE,
     TK_OPT_UNROLL,
+    TK_OPT_GROUPTOP,
     TK_OPT_THREAD,
     TK_OPT_SWAP,
     TK_OPT_PADTO,
@@ -26,7 +27,7 @@ typedef struct tk_opt {
 
 typedef TK_VEC(tk_opt) tk_opts;
 
-enum { TK_OPT_MAX_UPCAST = 16, TK_OPT_MAX_UNROLL = 32 };
+enum { TK_OPT_MAX_UPCAST = 16, TK_OPT_MAX_UNROLL = 32, TK_OPT_MAX_GROUP = 256 };
 
 /* Read "UPCAST:0:4 LANE:1:16". Errors: TOLK_E_ARG naming the option and what was expected. */
 tolk_status tk_opt_parse(const char *text, tk_opts *out, tolk_error *err);

@@ -20,6 +20,8 @@ typedef struct tk_pass {
     const char *opts; /* loop options to apply; NULL: the heuristic chooses */
     /* pass_opts leaves this: */
     char *applied; /* the options applied, text of base/strbuf.h; owned by the pipeline */
+    /* pass_group leaves this: */
+    int64_t pieces; /* iterations of the flattened range before the barrier; 0: there is none */
     /* pass_lower leaves these: */
     const tolk_uop *span; /* iterations of the flattened global range: expression of scalar params */
     size_t scratch_bytes;
@@ -31,6 +33,7 @@ tolk_status tk_pass_failed(const tk_pass *p, tolk_error *err);
 
 tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_opts(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_group(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_peel(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_prove(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_decompose(tk_pass *p, const tolk_uop **root, tolk_error *err);

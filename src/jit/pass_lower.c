@@ -191,6 +191,9 @@ static uint64_t value_key(const tolk_uop *u, int scope) {
 
 static tk_lval *find_values(const tk_lower *l, const tolk_uop *u) {
     uint64_t *at = tk_map_find(&l->values, value_key(u, scope_of(l, u)));
+    /* An effect of the sink that is done belongs to no loop, whatever loop is open now. */
+    if (!at && tk_uop_is(u, TK_OP_END))
+        at = tk_map_find(&l->values, value_key(u, 0));
     return at ? &l->lvals.at[*at] : NULL;
 }
 
@@ -894,6 +897,15 @@ static bool emit(tk_lower *l, const tolk_uop *u) {
             find_values(l, u)[k] = at;
         }
         return true;
+    case TK_OP_BARRIER: {
+        /* lower_span.c listed it between the two parts of the flattened range. */
+        tk_lval *e = find_values(l, u->src[0]);
+        const tolk_uop *b = tk_uop(l->g, TK_OP_BARRIER, TOLK_VOID, &e[0].u, 1, NULL);
+        if (!b || !(v = new_values(l, u, 1)))
+            return false;
+        v[0] = uniform(b);
+        return true;
+    }
     case TK_OP_GROUP:
     case TK_OP_SINK: {
         const tolk_uop *token = NULL;
@@ -1018,4 +1030,16 @@ bool tk_lower_visit_end(tk_lower *l, const tk_lower_frame *start) {
         if (!tk_lower_visit(l, f.u->src[i]->src[0]))
             return false;
     return open_loops(l, f.u, &f) && tk_lower_visit(l, f.u->src[0]) && leave_end(l, f.u, &f);
+}
+
+bool tk_lower_done(tk_lower *l, const tolk_uop *effect, const tolk_uop *token) {
+    tk_lval *v = new_values(l, effect, 1);
+    if (v)
+        v[0] = uniform(token);
+    return v != NULL;
+}
+
+const tolk_uop *tk_lower_token(const tk_lower *l, const tolk_uop *effect) {
+    tk_lval *v = find_values(l, effect);
+    return v ? v[0].u : NULL;
 }

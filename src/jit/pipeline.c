@@ -16,6 +16,7 @@ static const struct {
 } passes[] = {
     {"prepare", 'P', tk_pass_prepare, TOLK_STAGE_KERNEL},
     {"opts", 'O', tk_pass_opts, TOLK_STAGE_KERNEL},
+    {"group", 'G', tk_pass_group, TOLK_STAGE_KERNEL},
     {"peel", 'E', tk_pass_peel, TOLK_STAGE_KERNEL},
     {"prove", 'V', tk_pass_prove, TOLK_STAGE_KERNEL},
     {"decompose", 'D', tk_pass_decompose, TOLK_STAGE_KERNEL},

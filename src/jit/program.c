@@ -333,6 +333,7 @@ tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const si
                    .span = values[h->span],
                    .work = (double)values[h->flops] + (double)values[h->loaded_bytes] +
                            (double)values[h->stored_bytes],
+                   .pieces = h->pieces,
                    .scratch_bytes = h->scratch_bytes};
     TK_TRY(p->device->backend->launch(p->device, &l, err));
     return l.faulted ? report_fault(p, &l, err) : TOLK_OK;
