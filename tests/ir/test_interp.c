@@ -138,7 +138,7 @@ static void test_effect_referred_to_twice_runs_once(void **state) {
     (void)state;
     static const int32_t before[2] = {5, 0};
     const int32_t want[2] = {8, 8};
-    const tk_kernel_arg args[] = {{TOLK_I32, 2, before, want}};
+    const tk_kernel_arg args[] = {{TOLK_I32, 2, before, want, NULL}};
     RUN("tolk.uop 1\n%0 = const index 2\n%1 = param i32 (%0) {slot=0}\n%2 = const index 0\n"
         "%3 = index i32 (%1, %2)\n%4 = const i32 3\n%5 = atomic_add void (%3, %4)\n"
         "%6 = after i32 (%1, %5)\n%7 = index i32 (%6, %2)\n%8 = load i32 (%7)\n%9 = const index 1\n"
@@ -151,7 +151,7 @@ static void test_end_repeats_an_effect_for_every_iteration(void **state) {
     (void)state;
     static const int32_t before[1] = {0};
     const int32_t want[1] = {12};
-    const tk_kernel_arg args[] = {{TOLK_I32, 1, before, want}};
+    const tk_kernel_arg args[] = {{TOLK_I32, 1, before, want, NULL}};
     RUN("tolk.uop 1\n%0 = const index 1\n%1 = param i32 (%0) {slot=0}\n%2 = const index 0\n"
         "%3 = index i32 (%1, %2)\n%4 = const i32 1\n%5 = atomic_add void (%3, %4)\n"
         "%6 = const index 3\n%7 = const index 4\n%8 = range index (%6) {axis=0}\n"
@@ -206,7 +206,7 @@ static void test_store_out_of_range_is_dropped(void **state) {
     (void)state;
     static const int32_t ids[3] = {0, 4, -1}, before[4] = {1, 2, 3, 4};
     const int32_t want[4] = {9, 2, 3, 4};
-    const tk_kernel_arg args[] = {{TOLK_I32, 4, before, want}, TK_KERNEL_IN(TOLK_I32, ids)};
+    const tk_kernel_arg args[] = {{TOLK_I32, 4, before, want, NULL}, TK_KERNEL_IN(TOLK_I32, ids)};
     RUN_STATUS("tolk.uop 1\n%0 = const index 4\n%1 = const index 3\n%2 = param i32 (%0) {slot=0}\n"
                "%4 = param i32 (%1) {slot=2}\n%5 = range index (%1) {axis=0, kind=loop}\n"
                "%6 = index i32 (%4, %5)\n%7 = load i32 (%6)\n%8 = cast index (%7)\n"
@@ -236,7 +236,7 @@ static void test_gates_keep_hands_off_memory(void **state) {
     (void)state;
     static const int32_t x[2] = {10, 20}, before[4] = {1, 2, 3, 4};
     const int32_t want[4] = {10, 2, 7, 7};
-    const tk_kernel_arg args[] = {{TOLK_I32, 4, before, want}, TK_KERNEL_IN(TOLK_I32, x)};
+    const tk_kernel_arg args[] = {{TOLK_I32, 4, before, want, NULL}, TK_KERNEL_IN(TOLK_I32, x)};
     RUN("tolk.uop 1\n%0 = const index 4\n%1 = const index 2\n%2 = param i32 (%0) {slot=0}\n"
         "%3 = param i32 (%1) {slot=1}\n%4 = range index (%0) {axis=0, kind=global}\n"
         "%5 = cmplt bool (%4, %1)\n%6 = index i32 (%3, %4)\n%7 = const i32 7\n"
@@ -251,7 +251,7 @@ static void test_gated_index_keeps_hands_off_memory(void **state) {
     (void)state;
     static const int32_t x[2] = {10, 20}, before[4] = {1, 2, 3, 4};
     const int32_t want[4] = {10, 2, 0, 0};
-    const tk_kernel_arg args[] = {{TOLK_I32, 4, before, want}, TK_KERNEL_IN(TOLK_I32, x)};
+    const tk_kernel_arg args[] = {{TOLK_I32, 4, before, want, NULL}, TK_KERNEL_IN(TOLK_I32, x)};
     RUN("tolk.uop 1\n%0 = const index 4\n%1 = const index 2\n%2 = param i32 (%0) {slot=0}\n"
         "%3 = param i32 (%1) {slot=1}\n%4 = range index (%0) {axis=0, kind=global}\n"
         "%5 = cmplt bool (%4, %1)\n%6 = const index invalid\n%7 = where index (%5, %4, %6)\n"
@@ -442,7 +442,7 @@ static void test_atomic_add_of_all_work_items_counts_all(void **state) {
     (void)state;
     static const int32_t before[3] = {0, 0, 100};
     const int32_t want[3] = {84, 84, 184}; /* 252 work-items by index mod 3 */
-    const tk_kernel_arg args[] = {{TOLK_I32, 3, before, want}};
+    const tk_kernel_arg args[] = {{TOLK_I32, 3, before, want, NULL}};
     RUN("tolk.uop 1\n%0 = const index 3\n%1 = param i32 (%0) {slot=0}\n%2 = const index 7\n"
         "%3 = const index 12\n%4 = special index (%2) {name=\"gidx0\"}\n"
         "%5 = special index (%3) {name=\"lidx1\"}\n%6 = special index (%0) {name=\"gidx2\"}\n"
@@ -571,10 +571,10 @@ static void run_wmma(const wmma_case *c) {
     for (int i = 0; i < n; i++)
         len += snprintf(text + len, room - (size_t)len, "%s%%%d", i ? ", " : "", 40002 + 4 * i);
     snprintf(text + len, room - (size_t)len, ") {name=\"mma\"}\n");
-    const tk_kernel_arg args[] = {{c->out, (size_t)sizes[2], NULL, memory[3]},
-                                  {c->in, (size_t)sizes[0], memory[0], NULL},
-                                  {c->in, (size_t)sizes[1], memory[1], NULL},
-                                  {c->out, (size_t)sizes[2], memory[2], NULL}};
+    const tk_kernel_arg args[] = {{c->out, (size_t)sizes[2], NULL, memory[3], NULL},
+                                  {c->in, (size_t)sizes[0], memory[0], NULL, NULL},
+                                  {c->in, (size_t)sizes[1], memory[1], NULL, NULL},
+                                  {c->out, (size_t)sizes[2], memory[2], NULL, NULL}};
     RUN(text, args);
 }
 
@@ -623,7 +623,7 @@ static void test_program_gathers_and_scatters_in_lane_order(void **state) {
     (void)state;
     static const int32_t x[4] = {10, 20, 30, 40}, before[4] = {1, 2, 3, 4};
     const int32_t want[4] = {1, 2, 102, 101};
-    const tk_kernel_arg args[] = {{TOLK_I32, 4, before, want}, TK_KERNEL_IN(TOLK_I32, x)};
+    const tk_kernel_arg args[] = {{TOLK_I32, 4, before, want, NULL}, TK_KERNEL_IN(TOLK_I32, x)};
     RUN("tolk.uop 1\n%0 = const index 4\n%1 = param i32 (%0) {slot=0}\n"
         "%2 = param i32 (%0) {slot=1}\n%3 = const index 2\n%4 = const index 3\n"
         "%5 = const index 99\n%6 = stack indexx4 (%3, %4, %3, %5)\n%7 = const i32 100\n"

@@ -16,20 +16,24 @@ typedef tolk_status (*tk_kernel_fn)(const tolk_uop *kernel, void *const *bufs, c
                                     tolk_error *err);
 
 /* The engines: the interpreter, and what a test's main() adds (compilers for some CPU). Names live
- * as long as the process. */
-void tk_kernel_add_engine(const char *name, tk_kernel_fn fn);
+ * as long as the process. fma: math functions are those of a target with FMA.
+ *
+ * What compilers do not have yet (narrow floats, work-groups) an added engine has to refuse with
+ * TOLK_E_UNSUPPORTED; programs are not given to it. */
+void tk_kernel_add_engine(const char *name, tk_kernel_fn fn, bool fma);
 
 /* One buffer argument. */
 typedef struct tk_kernel_arg {
     tolk_dtype dtype;
-    size_t n;         /* elements */
-    const void *data; /* before the run; NULL: filled with bytes 0xee */
-    const void *want; /* after it; NULL: as before */
+    size_t n;                /* elements */
+    const void *data;        /* before the run; NULL: filled with bytes 0xee */
+    const void *want;        /* after it; NULL: as before */
+    const void *want_no_fma; /* after it on a target without FMA; NULL: the same */
 } tk_kernel_arg;
 
 /* An argument from a C array that the kernel only reads, and one that it writes. */
-#define TK_KERNEL_IN(dtype, array) {dtype, sizeof(array) / sizeof *(array), array, NULL}
-#define TK_KERNEL_OUT(dtype, array) {dtype, sizeof(array) / sizeof *(array), NULL, array}
+#define TK_KERNEL_IN(dtype, array) {dtype, sizeof(array) / sizeof *(array), array, NULL, NULL}
+#define TK_KERNEL_OUT(dtype, array) {dtype, sizeof(array) / sizeof *(array), NULL, array, NULL}
 
 /* Run text on every engine, with each array aligned to 64 bytes, one element off, ending at an
  * unmapped page and beginning behind one; canaries stand beside it otherwise. Fails the test if a
@@ -51,6 +55,7 @@ typedef struct tk_kernel_rows {
     tolk_dtype a, b, out; /* b TOLK_VOID: one operand */
     const uint64_t *a_bits, *b_bits, *want;
     size_t count;
+    const uint64_t *want_no_fma; /* on a target without FMA; NULL: the same */
 } tk_kernel_rows;
 
 /* Run `body` over these rows: with operands from buffers, at every size of tk_kernel_sizes and with
@@ -59,6 +64,8 @@ typedef struct tk_kernel_rows {
  *
  *   body: lines of text. The operands are %100 and %101, the result is %200, other numbers from 300
  *         on are free.
+ *
+ * More than 64 rows are run from buffers alone, once.
  */
 void tk_kernel_elementwise(const char *body, const tk_kernel_rows *rows);
 
@@ -66,6 +73,16 @@ void tk_kernel_elementwise(const char *body, const tk_kernel_rows *rows);
  * than n, and the result is *want. Also runs it for 3 rows at once. */
 void tk_kernel_reduce(const char *op, tolk_dtype dtype, const uint64_t *data, size_t n_data,
                       size_t n, uint64_t want);
+
+/* Elements that "one element off" is off, 1 unless a test sets it. */
+extern size_t tk_kernel_offset;
+
+/* For arrays that are too large for all that: the engines, and one run of text on one of them.
+ * args: as tk_kernel_fn has them. */
+size_t tk_kernel_engines(void);
+tolk_status tk_kernel_run_on(size_t engine, const char *text, void *const *bufs,
+                             const size_t *bytes, size_t n_bufs, const int64_t *vals,
+                             size_t n_vals);
 
 /* The sizes that every elementwise case is run at. */
 enum { TK_KERNEL_N_SIZES = 28 };
