@@ -328,7 +328,12 @@ LLVMValueRef tk_llvm_build_splat(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x
     if (!x || !legal(f, TK_LEGAL_SPLAT, dtype, dtype))
         return NULL;
     LLVMTypeRef type = tk_llvm_build_type(f, dtype);
-    LLVMTypeRef lanes = LLVMVectorType(LLVMInt32TypeInContext(f->lc), tolk_dtype_lanes(dtype));
+    uint32_t n = tolk_dtype_lanes(dtype);
+    /* A mask register takes its bits from an integer; LLVM would compare a vector of bytes. */
+    if (tk_dtype_scalar(dtype) == TOLK_BOOL && n >= 8 && (f->classes & TK_LEGAL_ON_AVX512))
+        return LLVMBuildBitCast(f->b, LLVMBuildSExt(f->b, x, LLVMIntTypeInContext(f->lc, n), ""),
+                                type, "");
+    LLVMTypeRef lanes = LLVMVectorType(LLVMInt32TypeInContext(f->lc), n);
     LLVMValueRef v = LLVMBuildInsertElement(f->b, LLVMGetPoison(type), x, lane_number(f, 0), "");
     return LLVMBuildShuffleVector(f->b, v, LLVMGetPoison(type), LLVMConstNull(lanes), "");
 }

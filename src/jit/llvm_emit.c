@@ -7,9 +7,7 @@
  */
 #include "jit/llvm_api.h"
 
-#include "base/log.h"
 #include "base/map.h"
-#include "base/strbuf.h"
 #include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/params.h"
@@ -17,15 +15,12 @@
 #include "jit/llvm_alu.h"
 #include "jit/llvm_cast.h"
 #include "jit/llvm_mem.h"
+#include "jit/llvm_object.h"
 #include "jit/llvm_pool.h"
-
-#include <llvm-c/Analysis.h>
-
-#include <string.h>
 
 enum {
     MAX_NODES = 32768,    /* instruction selection is superlinear in the size of a block */
-    MAX_PIECES = 1 << 18, /* the same, in registers: wide vectors are taken apart */
+    MAX_PIECES = 1 << 16, /* the same, in registers: wide vectors are taken apart */
     MAX_REGS = 1 << 14,
     MAX_REG_BITS = 1 << 26 /* of the sets of elements stored in loops */
 };
@@ -146,11 +141,19 @@ static bool add_regs(emitter *e, const tolk_uop *buffer) {
 
 /* ---- before the walk ---- */
 
-static bool count_piece(emitter *e, tolk_dtype dtype, uint64_t *pieces) {
-    uint32_t bytes = (uint32_t)tolk_dtype_bytes(dtype) * tolk_dtype_lanes(dtype);
-    if (tolk_dtype_lanes(dtype) > 1 && bytes > e->widest)
+/* Registers that u takes, about; what is done lane by lane takes some a lane. */
+static bool count_pieces(emitter *e, const tolk_uop *u, uint64_t *pieces) {
+    tk_op op = tk_uop_op(u);
+    tolk_dtype dtype = op == TK_OP_STORE ? u->src[1]->dtype : u->dtype;
+    uint32_t lanes = tolk_dtype_lanes(dtype), bytes = (uint32_t)tolk_dtype_bytes(dtype) * lanes;
+    if (lanes > 1 && bytes > e->widest)
         e->widest = bytes;
     *pieces += 1 + bytes / (e->f.target->vec_bytes ? e->f.target->vec_bytes : 16);
+    bool scattered = (op == TK_OP_LOAD || op == TK_OP_STORE) && tk_uop_lanes(u->src[0]) > 1;
+    bool divides =
+        op == TK_OP_CDIV || op == TK_OP_CMOD || op == TK_OP_FLOORDIV || op == TK_OP_FLOORMOD;
+    if (scattered || divides)
+        *pieces += 4 * lanes;
     return *pieces <= MAX_PIECES;
 }
 
@@ -168,7 +171,7 @@ static bool survey(emitter *e) {
         if (is_reg(u) && !add_regs(e, u))
             return false;
         openers += tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF);
-        if (!count_piece(e, u->dtype, &pieces)) {
+        if (!count_pieces(e, u, &pieces)) {
             tk_llvm_build_fail(&e->f, TOLK_E_LIMIT,
                                "a program of more than %d vector registers' worth of values",
                                MAX_PIECES);
@@ -637,66 +640,7 @@ static bool emit_function(emitter *e, const char *symbol) {
     return true;
 }
 
-/* ---- from module to bytes ---- */
-
-static tolk_status copy_out(tolk_ctx *ctx, const char *bytes, size_t n, char **out, size_t *len,
-                            tolk_error *err) {
-    tk_strbuf sb;
-    tk_strbuf_init(&sb, &ctx->al);
-    tk_strbuf_bytes(&sb, bytes, n);
-    char *text = tk_strbuf_take(&sb, len);
-    if (!text)
-        return tk_status_nomem(err);
-    *out = text;
-    return TOLK_OK;
-}
-
-static tolk_status fail_with_log(tk_llvm_session *s, const char *what, tolk_error *err) {
-    return tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE, "LLVM: %s: %.150s", what,
-                          s->log.n ? s->log.at : "it does not say why");
-}
-
-/* In debug builds: what we built is what LLVM accepts. */
-static tolk_status check_module(tk_llvm_session *s, LLVMModuleRef module, tolk_error *err) {
-#ifndef NDEBUG
-    char *why = NULL;
-    bool bad = LLVMVerifyModule(module, LLVMReturnStatusAction, &why);
-    if (bad)
-        tk_strbuf_str(&s->log, why);
-    LLVMDisposeMessage(why);
-    if (bad)
-        return fail_with_log(s, "malformed IR", err);
-#else
-    (void)s, (void)module, (void)err;
-#endif
-    return TOLK_OK;
-}
-
-static tolk_status write_out(tolk_ctx *ctx, tk_llvm_session *s, LLVMModuleRef module,
-                             LLVMTargetMachineRef machine, tk_llvm_form form, char **out,
-                             size_t *len, tolk_error *err) {
-    TK_TRY(check_module(s, module, err));
-    if (form == TK_LLVM_IR) {
-        char *text = LLVMPrintModuleToString(module);
-        tolk_status st = copy_out(ctx, text, strlen(text), out, len, err);
-        LLVMDisposeMessage(text);
-        return st;
-    }
-    LLVMMemoryBufferRef buffer = NULL;
-    char *why = NULL;
-    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module,
-                                            form == TK_LLVM_ASM ? LLVMAssemblyFile : LLVMObjectFile,
-                                            &why, &buffer)) {
-        tk_strbuf_str(&s->log, why);
-        LLVMDisposeMessage(why);
-        return fail_with_log(s, "no code", err);
-    }
-    tolk_status st = s->failed ? fail_with_log(s, "no code", err)
-                               : copy_out(ctx, LLVMGetBufferStart(buffer),
-                                          LLVMGetBufferSize(buffer), out, len, err);
-    LLVMDisposeMemoryBuffer(buffer);
-    return st;
-}
+/* ---- entry ---- */
 
 static tolk_status emit_module(emitter *e, tk_llvm_session *s, const char *symbol,
                                tk_llvm_form form, char **out, size_t *len) {
@@ -713,7 +657,7 @@ static tolk_status emit_module(emitter *e, tk_llvm_session *s, const char *symbo
     tolk_status st = emit_function(e, symbol) ? TOLK_OK : f->status;
     LLVMDisposeBuilder(f->b);
     if (st == TOLK_OK)
-        st = write_out(f->ctx, s, f->module, machine, form, out, len, f->err);
+        st = tk_llvm_object_write(f->ctx, s, f->module, machine, form, out, len, f->err);
     LLVMDisposeModule(f->module);
     return st;
 }
