@@ -277,6 +277,17 @@ static LLVMValueRef proved(tk_llvm_fn *f, const tk_llvm_access *a, bool is_load)
 
 /* ---- checked accesses ---- */
 
+/* The 32-bit integers that the index was extended from, if they will do for the comparison: against
+ * a size of 31 bits a negative one is as large before as after. NULL: none. */
+static LLVMValueRef narrow_index(const tk_llvm_fn *f, const tk_llvm_access *a) {
+    if (a->const_size < 0 || a->const_size > INT32_MAX ||
+        (!LLVMIsASExtInst(a->index) && !LLVMIsAZExtInst(a->index)))
+        return NULL;
+    LLVMValueRef from = LLVMGetOperand(a->index, 0);
+    tolk_dtype narrow = tk_dtype_like(TOLK_U32, a->scattered ? a->dtype : TOLK_U32);
+    return LLVMTypeOf(from) == tk_llvm_build_type(f, narrow) ? from : NULL;
+}
+
 /* True where every lane is inside, or is gated off as far as that costs nothing to see. */
 static LLVMValueRef all_inside(tk_llvm_fn *f, const tk_llvm_access *a) {
     uint32_t lanes = tolk_dtype_lanes(a->dtype);
@@ -291,8 +302,15 @@ static LLVMValueRef all_inside(tk_llvm_fn *f, const tk_llvm_access *a) {
         LLVMValueRef ends = tk_llvm_build_bin(f, TK_LEGAL_UGE, TOLK_U64, left, i64_const(f, lanes));
         return tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_BOOL, starts, ends);
     }
-    LLVMValueRef sizes = tk_llvm_build_splat(f, indices, a->size);
-    LLVMValueRef ok = tk_llvm_build_bin(f, TK_LEGAL_ULT, indices, a->index, sizes);
+    LLVMValueRef index = narrow_index(f, a), sizes;
+    if (index) {
+        indices = tk_dtype_like(TOLK_U32, a->dtype);
+        sizes = tk_llvm_build_const(f, indices, (uint64_t)a->const_size);
+    } else {
+        index = a->index;
+        sizes = tk_llvm_build_splat(f, indices, a->size);
+    }
+    LLVMValueRef ok = tk_llvm_build_bin(f, TK_LEGAL_ULT, indices, index, sizes);
     if (a->gate)
         ok = tk_llvm_build_bin(f, TK_LEGAL_OR, mask, ok, tk_llvm_build_not(f, mask, a->gate));
     return tk_llvm_build_mask(f, TK_LEGAL_EVERY, mask, ok);
