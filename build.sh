@@ -201,9 +201,9 @@ run_tests() {
     begin "release: tests"
     run_ctest release
     begin "debug (ASan, UBSan): build"
-    build debug tests_unit tests_diff
+    build debug
     begin "debug (ASan, UBSan): tests"
-    run_ctest debug -L '^(unit|diff)$'
+    run_ctest debug
     begin "tsan: build"
     build tsan tests_thread
     begin "tsan: tests"

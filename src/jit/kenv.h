@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a kernel gets beside its arguments, one a thread; scratch is shared by the launch's threads. The layout is part of the code version. */
+/* What a kernel gets beside its arguments, one a thread; scratch is shared by the launch's threads.
+ * The layout is part of the code version. */
 typedef struct tolk_kenv {
     uint64_t size;                  /* sizeof(tolk_kenv) */
     void *scratch;                  /* aligned to 64; as many bytes as the program says */

@@ -23,7 +23,8 @@ typedef struct tk_pass {
     /* pass_group leaves this: */
     int64_t pieces; /* iterations of the flattened range before the barrier; 0: there is none */
     /* pass_lower leaves these: */
-    const tolk_uop *span; /* iterations of the flattened global range: expression of scalar params */
+    const tolk_uop
+        *span; /* iterations of the flattened global range: expression of scalar params */
     size_t scratch_bytes;
     uint32_t lanes; /* widest vector */
 } tk_pass;
