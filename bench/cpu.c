@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Launch cost, memory-bound kernels against hand-written loops, functions against SLEEF and libmvec,
- * and sizes that are no multiple of the vector. Prints one table; ratios are tolk's time divided by
- * the peer's, the bar is the most the ratio may be.
+ * Launch cost, memory-bound kernels against hand-written loops, functions against SLEEF and
+ * libmvec, and sizes that are no multiple of the vector. Prints one table; ratios are tolk's time
+ * divided by the peer's, the bar is the most the ratio may be.
  */
 #include "bench.h"
 
@@ -38,9 +38,9 @@ static void run_kernel(void *user) {
 
 static tolk_program *compile(const char *text) {
     tolk_error err = TOLK_ERROR_INIT;
-    tolk_graph *g;
+    tolk_graph *g = NULL;
     const tolk_uop *root;
-    tolk_program *p;
+    tolk_program *p = NULL;
     if (tolk_graph_create(ctx, &g) != TOLK_OK ||
         tolk_parse(g, text, strlen(text), 0, &root, &err) != TOLK_OK ||
         tolk_compile(device, root, NULL, &p, &err) != TOLK_OK)
@@ -66,14 +66,15 @@ static tolk_program *elementwise(long n, int two, const char *body) {
 
 static tolk_program *sum_of(long n) {
     char text[1024];
-    snprintf(text, sizeof text,
-             "tolk.uop 1\n%%0 = const index %ld\n%%1 = const index 1\n"
-             "%%2 = param f32 (%%1) {slot=0, name=\"y\"}\n%%3 = param f32 (%%0) {slot=1, name=\"x\"}\n"
-             "%%4 = range index (%%0) {axis=0, kind=reduce}\n%%5 = index f32 (%%3, %%4)\n"
-             "%%6 = load f32 (%%5)\n%%7 = reduce f32 (%%6, %%4) {op=add}\n%%8 = const index 0\n"
-             "%%9 = index f32 (%%2, %%8)\n%%10 = store void (%%9, %%7)\n"
-             "%%11 = sink void (%%10) {name=\"sum\"}\n",
-             n);
+    snprintf(
+        text, sizeof text,
+        "tolk.uop 1\n%%0 = const index %ld\n%%1 = const index 1\n"
+        "%%2 = param f32 (%%1) {slot=0, name=\"y\"}\n%%3 = param f32 (%%0) {slot=1, name=\"x\"}\n"
+        "%%4 = range index (%%0) {axis=0, kind=reduce}\n%%5 = index f32 (%%3, %%4)\n"
+        "%%6 = load f32 (%%5)\n%%7 = reduce f32 (%%6, %%4) {op=add}\n%%8 = const index 0\n"
+        "%%9 = index f32 (%%2, %%8)\n%%10 = store void (%%9, %%7)\n"
+        "%%11 = sink void (%%10) {name=\"sum\"}\n",
+        n);
     return compile(text);
 }
 
@@ -258,10 +259,8 @@ static void odd_sizes(void) {
         kernel k[2];
         for (int j = 0; j < 2; j++) {
             size_t b = (size_t)pairs[i][j] * 4;
-            k[j] = (kernel){elementwise(pairs[i][j], 1, "%20 = add f32 (%7, %9)\n"),
-                            {y, x, z},
-                            {b, b, b},
-                            3};
+            k[j] = (kernel){
+                elementwise(pairs[i][j], 1, "%20 = add f32 (%7, %9)\n"), {y, x, z}, {b, b, b}, 3};
         }
         bench_entry e[2] = {{"odd", run_kernel, &k[0], 0}, {"even", run_kernel, &k[1], 0}};
         bench_run(e, 2, 0.002);
@@ -316,9 +315,10 @@ static void launches(void) {
         run_kernel(&kb);
         idle[i] = bench_now() - t;
     }
-    printf("| n=400000 add: two threads hot %.1f us, after 20 ms idle %.1f us, one-thread loop %.1f "
-           "us (bar: one-thread + 40 us) |\n",
-           bench_median(hot, 31) * 1e6, bench_median(idle, 31) * 1e6, bench_median(one, 31) * 1e6);
+    printf(
+        "| n=400000 add: two threads hot %.1f us, after 20 ms idle %.1f us, one-thread loop %.1f "
+        "us (bar: one-thread + 40 us) |\n",
+        bench_median(hot, 31) * 1e6, bench_median(idle, 31) * 1e6, bench_median(one, 31) * 1e6);
     tolk_program_unref(kb.p);
 }
 

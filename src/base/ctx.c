@@ -6,6 +6,9 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 
+#include <sched.h>
+#include <unistd.h>
+
 tolk_status tk_ctx_init(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_error *err) {
     static const tolk_ctx_opts defaults = TOLK_CTX_OPTS_INIT;
     if (!opts)
@@ -31,8 +34,9 @@ tolk_status tk_ctx_init(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_error *e
     ctx->cache_bytes = opts->cache_bytes ? opts->cache_bytes : (uint64_t)1 << 30;
     ctx->memory_entries = opts->memory_entries ? opts->memory_entries : 4096;
     atomic_init(&ctx->next_slot, 0);
+    atomic_init(&ctx->pid, getpid());
     pthread_mutex_init(&ctx->log_lock, NULL);
-    if (opts->cache_dir) {
+    if (opts->cache_dir && *opts->cache_dir) {
         tk_strbuf sb;
         tk_strbuf_init(&sb, &ctx->al);
         tk_strbuf_str(&sb, opts->cache_dir);
@@ -47,9 +51,33 @@ tolk_status tk_ctx_init(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_error *e
     return TOLK_OK;
 }
 
+void tk_ctx_after_fork(tolk_ctx *ctx) {
+    int64_t me = getpid();
+    for (;;) {
+        int64_t was = atomic_load_explicit(&ctx->pid, memory_order_acquire);
+        if (was == me)
+            return;
+        if (was == -me) /* another thread is at it */
+            sched_yield();
+        else if (atomic_compare_exchange_strong(&ctx->pid, &was, -me))
+            break;
+    }
+    if (pthread_mutex_trylock(&ctx->log_lock) == 0) {
+        pthread_mutex_unlock(&ctx->log_lock);
+    } else {
+        pthread_mutex_init(&ctx->log_lock, NULL);
+        ctx->last_log = NULL; /* was being replaced, perhaps */
+    }
+    for (int i = 0; i < TK_CTX_PARTS; i++)
+        if (ctx->part[i] && ctx->part_fork[i])
+            ctx->part_fork[i](ctx, ctx->part[i]);
+    atomic_store_explicit(&ctx->pid, me, memory_order_release);
+}
+
 void tk_ctx_fini(tolk_ctx *ctx) {
     if (!ctx)
         return;
+    tk_ctx_after_fork(ctx);
     for (int i = TK_CTX_PARTS - 1; i >= 0; i--)
         if (ctx->part[i])
             ctx->part_destroy[i](ctx, ctx->part[i]);

@@ -39,10 +39,18 @@ struct tolk_ctx {
 
     void *part[TK_CTX_PARTS];
     void (*part_destroy[TK_CTX_PARTS])(tolk_ctx *ctx, void *part);
+    /* NULL, or called in the child of a fork: see tk_ctx_after_fork. */
+    void (*part_fork[TK_CTX_PARTS])(tolk_ctx *ctx, void *part);
+    _Atomic int64_t pid; /* the process whose threads hold the locks; negative: being repaired */
 };
 
 /* The settings alone, no part. Called by tolk_ctx_create, and by tests of the lower layers. */
 tolk_status tk_ctx_init(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_error *err);
+/* Called before a lock of ctx is taken where the process may have been forked. In a child, threads
+ * that held locks or were building something do not exist: every lock is made anew, and a part
+ * whose lock was held is left behind as it is. The child of a fork then works on its own. Threads:
+ * any. */
+void tk_ctx_after_fork(tolk_ctx *ctx);
 /* Destroys the parts, last one first, then the context. */
 void tk_ctx_fini(tolk_ctx *ctx);
 

@@ -22,6 +22,7 @@ void tk_log(tolk_ctx *ctx, tolk_log_level level, const char *fmt, ...) {
     va_end(ap);
     if (n < 0)
         return;
+    tk_ctx_after_fork(ctx);
     pthread_mutex_lock(&ctx->log_lock);
     ctx->log(ctx->log_user, level, text);
     pthread_mutex_unlock(&ctx->log_lock);
@@ -32,6 +33,7 @@ void tk_log_keep(tolk_ctx *ctx, const char *text, size_t len) {
     tk_strbuf_init(&sb, &ctx->al);
     tk_strbuf_bytes(&sb, text, len);
     char *copy = tk_strbuf_take(&sb, NULL);
+    tk_ctx_after_fork(ctx);
     pthread_mutex_lock(&ctx->log_lock);
     tk_strbuf_text_free(&ctx->al, ctx->last_log);
     ctx->last_log = copy;
@@ -39,6 +41,9 @@ void tk_log_keep(tolk_ctx *ctx, const char *text, size_t len) {
 }
 
 const char *tolk_last_log(tolk_ctx *ctx) {
+    if (!ctx)
+        return "";
+    tk_ctx_after_fork(ctx);
     pthread_mutex_lock(&ctx->log_lock);
     if (ctx->last_log) {
         tk_strbuf_text_free(&ctx->al, ctx->shown_log);

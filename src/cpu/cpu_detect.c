@@ -40,7 +40,7 @@ static uint64_t find_features(void) {
     uint64_t states = osxsave ? xcr0() : 0;
     bool ymm = (states & 6) == 6, zmm = (states & 0xe6) == 0xe6;
 #define HAS(NAME, reg, bit, allowed)                                                               \
-    if ((allowed) && ((reg) >> (bit)&1))                                                           \
+    if ((allowed) && ((reg) >> (bit) & 1))                                                         \
     f |= (uint64_t)1 << TK_FEATURE_##NAME
     HAS(SSE3, one.c, 0, true);
     HAS(PCLMUL, one.c, 1, true);

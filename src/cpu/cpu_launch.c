@@ -7,10 +7,10 @@
 #include <omp.h>
 #include <string.h>
 
-/* In operations plus bytes. A region costs 1-2 us when the team is awake, about the time of
- * 100,000 of these; and one chunk should be done in a few milliseconds, so that a launch can be
- * cancelled between chunks. */
-#define PARALLEL_WORK 4e5
+/* In operations plus bytes. A region costs 1-2 us when the team is awake and a few tens after an
+ * idle time, and this much work takes about 30 us on one core; and one chunk should be done in a
+ * few milliseconds, so that a launch can be cancelled between chunks. */
+#define PARALLEL_WORK 3e6
 #define CHUNK_WORK 2e7
 enum { SMALL_SCRATCH = 4096 };
 
@@ -48,7 +48,7 @@ typedef struct job {
     int64_t from, to; /* the iterations of this part of the launch ... */
     int64_t chunks;   /* ... and how many chunks they are cut into */
     void *scratch;
-    _Atomic int64_t next;       /* next chunk nobody has taken */
+    _Atomic int64_t next;        /* next chunk nobody has taken */
     _Atomic int64_t fault_chunk; /* lowest chunk that faulted; chunks if none did */
     pthread_mutex_t fault_lock;
     uint32_t fault_slot;
@@ -80,10 +80,8 @@ static bool cancelled(const job *j) {
 static void work(job *j, int thread) {
     const tk_launch *l = j->launch;
     fp_env old = fp_enter();
-    tolk_kenv env = {.size = sizeof env,
-                     .scratch = j->scratch,
-                     .thread = thread,
-                     .cancel = j->cancel};
+    tolk_kenv env = {
+        .size = sizeof env, .scratch = j->scratch, .thread = thread, .cancel = j->cancel};
     while (!cancelled(j)) {
         int64_t c = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
         if (c >= j->chunks)

@@ -8,9 +8,9 @@
 #include "jit/kview.h"
 
 typedef enum tk_step_kind {
-    TK_STEP_NONE,    /* does not depend on the range */
-    TK_STEP_CONST,   /* a constant step */
-    TK_STEP_UNKNOWN  /* anything else */
+    TK_STEP_NONE,   /* does not depend on the range */
+    TK_STEP_CONST,  /* a constant step */
+    TK_STEP_UNKNOWN /* anything else */
 } tk_step_kind;
 
 typedef struct tk_step {

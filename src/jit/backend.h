@@ -38,13 +38,23 @@ typedef struct tk_backend {
 
 enum { TK_DEVICE_LAUNCHES = 64 };
 
+/* A launch that runs, as tolk_cancel sees it. Both halves change in one step, so that a cancel can
+ * only meet the launch it looked at. On its own cache line: kernels poll it. */
+typedef union tk_device_slot {
+    _Alignas(64) _Atomic uint64_t whole;
+    struct {
+        _Atomic uint32_t cancel; /* the low half: what the launch polls */
+        _Atomic uint32_t number; /* of the launch, odd while it runs */
+    } half;
+} tk_device_slot;
+
 struct tolk_device {
     tolk_ctx *ctx;
     const tk_backend *backend;
-    char *name;  /* canonical; text of base/strbuf.h */
-    void *state; /* the backend's */
-    _Atomic uint32_t running[TK_DEVICE_LAUNCHES]; /* 1: a launch uses this slot ... */
-    _Atomic uint32_t cancel[TK_DEVICE_LAUNCHES];  /* ... and is to stop when this is not 0 */
+    char *name;   /* canonical; text of base/strbuf.h */
+    void *state;  /* the backend's */
+    void *memory; /* what was allocated for the device */
+    tk_device_slot slot[TK_DEVICE_LAUNCHES];
 };
 
 #endif

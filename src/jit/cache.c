@@ -32,6 +32,7 @@ typedef struct entry {
     pthread_t builder;
     uint32_t users; /* threads that wait for it or build it: it stays */
     bool failed;    /* the build failed: whoever waits builds for himself */
+    bool dropped;   /* out of the table: its last user frees it */
     tk_binary *binary;
 } entry;
 
@@ -79,9 +80,8 @@ const void *tk_binary_bytes(const tk_binary *b, size_t *len) {
     return b->bytes;
 }
 
-tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n,
-                           const char *symbol, void **entry, size_t *code_bytes,
-                           tolk_error *err) {
+tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n, const char *symbol,
+                           void **entry, size_t *code_bytes, tolk_error *err) {
     tolk_status st = TOLK_OK;
     pthread_mutex_lock(&b->link_lock);
     if (!b->code)
@@ -115,6 +115,32 @@ static void destroy(tolk_ctx *ctx, void *part) {
     tk_alloc_free(&ctx->al, c, sizeof *c);
 }
 
+/* In a child of fork() nobody builds what was being built. If the lock was held the table may be
+ * half changed: the child begins an empty one. */
+static void after_fork(tolk_ctx *ctx, void *part) {
+    cache *c = part;
+    if (pthread_mutex_trylock(&c->lock) != 0) {
+        ctx->part[TK_CTX_CACHE] = NULL;
+        return;
+    }
+    pthread_mutex_unlock(&c->lock);
+    pthread_cond_init(&c->changed, NULL);
+    for (int i = 0; i < BUCKETS; i++)
+        for (entry **link = &c->bucket[i]; *link;) {
+            entry *e = *link;
+            e->users = 0;
+            if (e->state == BUILDING) {
+                *link = e->next_in_bucket;
+                continue;
+            }
+            if (pthread_mutex_trylock(&e->binary->link_lock) == 0)
+                pthread_mutex_unlock(&e->binary->link_lock);
+            else
+                pthread_mutex_init(&e->binary->link_lock, NULL);
+            link = &e->next_in_bucket;
+        }
+}
+
 static cache *state(tolk_ctx *ctx) {
     pthread_mutex_lock(&ctx->log_lock);
     cache *c = ctx->part[TK_CTX_CACHE];
@@ -123,6 +149,7 @@ static cache *state(tolk_ctx *ctx) {
         pthread_mutex_init(&c->lock, NULL);
         pthread_cond_init(&c->changed, NULL);
         ctx->part_destroy[TK_CTX_CACHE] = destroy;
+        ctx->part_fork[TK_CTX_CACHE] = after_fork;
         ctx->part[TK_CTX_CACHE] = c;
         made = true;
         pthread_mutex_lock(&c->lock); /* nobody uses it before its directory is known */
@@ -163,9 +190,11 @@ static void link_newest(cache *c, entry *e) {
 /* Take it out of the table; it is freed here or by its last user. */
 static void drop(tolk_ctx *ctx, cache *c, entry *e) {
     entry **link = bucket_of(c, e->hash);
-    while (*link != e)
+    while (*link && *link != e)
         link = &(*link)->next_in_bucket;
-    *link = e->next_in_bucket;
+    if (*link) /* not in a child of fork() that builds on */
+        *link = e->next_in_bucket;
+    e->dropped = true;
     if (e->state == READY) {
         unlink_use(c, e);
         c->n_entries--;
@@ -196,14 +225,21 @@ static entry *add(tolk_ctx *ctx, cache *c, tk_hash128 h, const void *key, size_t
 
 /* From disk, else by building. No lock is held. */
 static tolk_status make(tolk_ctx *ctx, cache *c, const void *key, size_t n_key, bool bypass,
-                        tk_cache_build build, void *user, tk_binary **out, tolk_cached *where,
-                        tolk_error *err) {
+                        tk_cache_check check, tk_cache_build build, void *user, tk_binary **out,
+                        tolk_cached *where, tolk_error *err) {
     char *bytes = NULL;
     size_t len;
     *where = TOLK_CACHED_NONE;
     if (!bypass && tk_cache_disk_read(&c->disk, key, n_key, &bytes, &len)) {
-        *where = TOLK_CACHED_DISK;
-    } else {
+        if (check(bytes, len)) {
+            *where = TOLK_CACHED_DISK;
+        } else {
+            atomic_fetch_add(&c->disk.damaged, 1);
+            tk_strbuf_text_free(&ctx->al, bytes);
+            bytes = NULL;
+        }
+    }
+    if (!bytes) {
         TK_TRY(build(user, &bytes, &len, err));
         if (!bypass)
             tk_cache_disk_write(&c->disk, key, n_key, bytes, len);
@@ -237,13 +273,13 @@ static void finish(tolk_ctx *ctx, cache *c, entry *e, tk_binary *binary) {
 }
 
 tolk_status tk_cache_get(tolk_ctx *ctx, const void *key, size_t n_key, bool bypass,
-                         tk_cache_build build, void *user, tk_binary **out, tolk_cached *where,
-                         tolk_error *err) {
+                         tk_cache_check check, tk_cache_build build, void *user, tk_binary **out,
+                         tolk_cached *where, tolk_error *err) {
     cache *c = state(ctx);
     if (!c)
         return tk_status_nomem(err);
     if (bypass)
-        return make(ctx, c, key, n_key, true, build, user, out, where, err);
+        return make(ctx, c, key, n_key, true, check, build, user, out, where, err);
     tk_hash128 h = tk_hash128_bytes(key, n_key);
     entry *mine = NULL;
     bool alone = false; /* this thread is building the key already: build beside the table */
@@ -271,15 +307,26 @@ tolk_status tk_cache_get(tolk_ctx *ctx, const void *key, size_t n_key, bool bypa
             while (e->state == BUILDING && !e->failed)
                 pthread_cond_wait(&c->changed, &c->lock);
             e->users--;
-            if (e->failed && !e->users)
+            /* It may be ready and out of the table again. */
+            bool ready = e->state == READY;
+            if (ready) {
+                c->memory_hits++;
+                *out = tk_binary_ref(e->binary);
+                *where = TOLK_CACHED_MEMORY;
+            }
+            if (e->dropped && !e->users)
                 free_entry(ctx, e);
+            if (ready) {
+                pthread_mutex_unlock(&c->lock);
+                return TOLK_OK;
+            }
         }
     }
     pthread_mutex_unlock(&c->lock);
     if (!mine && !alone)
         return tk_status_nomem(err);
     tk_binary *binary = NULL;
-    tolk_status st = make(ctx, c, key, n_key, false, build, user, &binary, where, err);
+    tolk_status st = make(ctx, c, key, n_key, false, check, build, user, &binary, where, err);
     pthread_mutex_lock(&c->lock);
     if (*where == TOLK_CACHED_DISK)
         c->disk_hits++;
@@ -296,9 +343,12 @@ tolk_status tk_cache_get(tolk_ctx *ctx, const void *key, size_t n_key, bool bypa
 /* ---- public ---- */
 
 tolk_status tolk_cache_get_stats(tolk_ctx *ctx, tolk_cache_stats *out) {
-    cache *c = ctx && out ? state(ctx) : NULL;
+    if (!ctx || !out)
+        return TOLK_E_ARG;
+    tk_ctx_after_fork(ctx);
+    cache *c = state(ctx);
     if (!c)
-        return ctx && out ? TOLK_E_NOMEM : TOLK_E_ARG;
+        return TOLK_E_NOMEM;
     tolk_cache_stats s;
     memset(&s, 0, sizeof s);
     pthread_mutex_lock(&c->lock);
@@ -317,6 +367,7 @@ tolk_status tolk_cache_get_stats(tolk_ctx *ctx, tolk_cache_stats *out) {
 tolk_status tolk_cache_clear(tolk_ctx *ctx, tolk_error *err) {
     if (!ctx)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_cache_clear: ctx is NULL");
+    tk_ctx_after_fork(ctx);
     cache *c = state(ctx);
     if (!c)
         return tk_status_nomem(err);

@@ -15,6 +15,9 @@
  * needed it. Refcounted: an entry dropped from the cache lives on in its users. */
 typedef struct tk_binary tk_binary;
 
+/* Are these the bytes of a kernel, as this version makes them? What the disk cache says that is not
+ * is built anew. */
+typedef bool (*tk_cache_check)(const void *bytes, size_t len);
 /* Makes the bytes; *out is a text of base/strbuf.h. Called with no lock held. */
 typedef tolk_status (*tk_cache_build)(void *user, char **out, size_t *len, tolk_error *err);
 
@@ -28,15 +31,15 @@ typedef tolk_status (*tk_cache_build)(void *user, char **out, size_t *len, tolk_
  * Owner: the caller gets a reference. Errors: what build returns, TOLK_E_NOMEM.
  */
 tolk_status tk_cache_get(tolk_ctx *ctx, const void *key, size_t n_key, bool bypass,
-                         tk_cache_build build, void *user, tk_binary **out, tolk_cached *where,
-                         tolk_error *err);
+                         tk_cache_check check, tk_cache_build build, void *user, tk_binary **out,
+                         tolk_cached *where, tolk_error *err);
 tk_binary *tk_binary_ref(tk_binary *b);
 void tk_binary_unref(tolk_ctx *ctx, tk_binary *b);
 /* Its bytes, valid as long as the reference. */
 const void *tk_binary_bytes(const tk_binary *b, size_t *len);
 /* Link the object that is at bytes [offset, offset + n) on first use; the same entry for all.
  * Threads: any. */
-tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n,
-                           const char *symbol, void **entry, size_t *code_bytes, tolk_error *err);
+tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n, const char *symbol,
+                           void **entry, size_t *code_bytes, tolk_error *err);
 
 #endif

@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A file: this header, the key, the bytes (from a multiple of 16). The checksum is over all that
@@ -27,6 +29,8 @@ typedef struct header {
 static const char magic[8] = "tolk\0c1";
 enum { CHECKED_FROM = 24, LARGEST_FILE = 1 << 28 };
 _Static_assert(offsetof(header, n_key) == CHECKED_FROM, "the checksum covers what follows it");
+
+#define TEMPORARY ".tmp"
 
 /* ---- the directory ---- */
 
@@ -167,8 +171,7 @@ bool tk_cache_disk_read(tk_cache_disk *d, const void *key, size_t n_key, char **
     if (file) {
         memcpy(&h, file, sizeof h);
         good = memcmp(h.magic, magic, sizeof magic) == 0 && h.n_key == n_key && h.n_bytes <= n &&
-               padded(n_key) + h.n_bytes == n &&
-               memcmp(file + sizeof h, key, n_key) == 0;
+               padded(n_key) + h.n_bytes == n && memcmp(file + sizeof h, key, n_key) == 0;
         if (good) {
             tk_hash128 sum = tk_hash128_bytes(file + CHECKED_FROM, n - CHECKED_FROM);
             good = sum.lo == h.check_lo && sum.hi == h.check_hi;
@@ -195,12 +198,17 @@ bool tk_cache_disk_read(tk_cache_disk *d, const void *key, size_t n_key, char **
 typedef struct file_info {
     int64_t used_ns;
     uint64_t bytes;
-    char name[48]; /* "xx/HASH.tolk" */
+    bool temporary; /* of a writer that is at it, or was killed */
+    char name[48];  /* "xx/HASH.tolk" */
 } file_info;
 
 typedef TK_VEC(file_info) file_list;
 
-/* Every entry of the cache, and what interrupted writers left behind long ago. */
+static bool is_temporary(const char *name) {
+    return strncmp(name, TEMPORARY, sizeof TEMPORARY - 1) == 0;
+}
+
+/* Every entry of the cache, and what writers have not renamed yet. */
 static void list_files(const tk_cache_disk *d, file_list *out) {
     for (int shard = 0; shard < 256; shard++) {
         char path[4096];
@@ -212,11 +220,13 @@ static void list_files(const tk_cache_disk *d, file_list *out) {
             struct stat s;
             file_info f;
             size_t len = strlen(e->d_name);
-            if (e->d_name[0] == '.' || len > 40 ||
+            bool temporary = is_temporary(e->d_name);
+            if ((e->d_name[0] == '.' && !temporary) || len > 40 ||
                 fstatat(dirfd(dir), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0)
                 continue;
             snprintf(f.name, sizeof f.name, "%02x/%.44s", shard, e->d_name);
             f.used_ns = (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec;
+            f.temporary = temporary;
             f.bytes = S_ISREG(s.st_mode) ? (uint64_t)s.st_size : 0;
             if (!tk_vec_push(out, f))
                 break;
@@ -240,14 +250,26 @@ static int by_use(const void *pa, const void *pb) {
     return a->used_ns < b->used_ns ? -1 : a->used_ns > b->used_ns;
 }
 
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 /* Remove what was used longest ago until the cache is a tenth below its bound. */
 static void trim(tk_cache_disk *d) {
     file_list files;
     tk_vec_init(&files, &d->ctx->al);
     list_files(d, &files);
     uint64_t total = 0;
-    for (size_t i = 0; i < files.n; i++)
+    int64_t now = now_ns();
+    for (size_t i = 0; i < files.n; i++) {
+        /* Nobody writes for an hour. */
+        if (files.at[i].temporary && now - files.at[i].used_ns > 3600 * (int64_t)1000000000 &&
+            remove_file(d, files.at[i].name))
+            files.at[i].bytes = 0;
         total += files.at[i].bytes;
+    }
     if (total > d->max_bytes) {
         qsort(files.at, files.n, sizeof *files.at, by_use);
         for (size_t i = 0; i < files.n && total > d->max_bytes - d->max_bytes / 10; i++)
@@ -278,7 +300,11 @@ void tk_cache_disk_write(tk_cache_disk *d, const void *key, size_t n_key, const 
     size_t dir_len;
     if (!d->dir || !entry_path(d, key, n_key, path, sizeof path, &dir_len))
         return;
+    struct rlimit most;
     size_t total = padded(n_key) + len;
+    /* To write past that limit would end the process by SIGXFSZ. */
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < total)
+        return;
     char *file = total <= LARGEST_FILE ? tk_alloc_zero(&d->ctx->al, total) : NULL;
     if (!file)
         return;
@@ -295,7 +321,7 @@ void tk_cache_disk_write(tk_cache_disk *d, const void *key, size_t n_key, const 
     path[dir_len] = 0;
     mkdir(path, 0700);
     path[dir_len] = '/';
-    snprintf(temp, sizeof temp, "%.*s/.tmpXXXXXX", (int)dir_len, path);
+    snprintf(temp, sizeof temp, "%.*s/" TEMPORARY "XXXXXX", (int)dir_len, path);
     int fd = mkostemp(temp, O_CLOEXEC);
     if (fd >= 0) {
         bool ok = write_all(fd, file, total);
@@ -307,9 +333,10 @@ void tk_cache_disk_write(tk_cache_disk *d, const void *key, size_t n_key, const 
         if (!ok)
             unlink(temp);
         uint64_t before = atomic_fetch_add(&d->written_bytes, total);
-        /* Looking at every file is slow: do it after each sixteenth of the bound is written. */
-        if (before / (d->max_bytes / 16 + 1) != (before + total) / (d->max_bytes / 16 + 1) ||
-            before == 0)
+        /* Looking at every file is slow: do it after each sixteenth of the bound is written, and
+         * for one in 16 of the entries that a process writes first. */
+        uint64_t step = d->max_bytes / 16 + 1;
+        if (before / step != (before + total) / step || (before == 0 && sum.lo % 16 == 0))
             trim(d);
     }
     tk_alloc_free(&d->ctx->al, file, total);
@@ -325,9 +352,10 @@ void tk_cache_disk_stats(tk_cache_disk *d, tolk_cache_stats *out) {
     file_list files;
     tk_vec_init(&files, &d->ctx->al);
     list_files(d, &files);
-    out->disk_entries = files.n;
-    for (size_t i = 0; i < files.n; i++)
+    for (size_t i = 0; i < files.n; i++) {
+        out->disk_entries += !files.at[i].temporary;
         out->disk_bytes += files.at[i].bytes;
+    }
     tk_vec_fini(&files);
 }
 

@@ -14,7 +14,7 @@
 
 typedef struct tk_cache_disk {
     tolk_ctx *ctx;
-    char *dir;          /* text of base/strbuf.h; NULL: no disk cache */
+    char *dir; /* text of base/strbuf.h; NULL: no disk cache */
     uint64_t max_bytes;
     _Atomic uint64_t damaged;       /* entries that were there but no good */
     _Atomic uint64_t written_bytes; /* since the directory was last trimmed */

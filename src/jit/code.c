@@ -13,8 +13,8 @@ enum { SLAB_BYTES = 1 << 20, MAX_PAGES = SLAB_BYTES / 4096 };
 typedef struct slab {
     struct slab *next;
     char *at;
-    size_t bytes, pages, used;   /* used: pages that are taken */
-    uint8_t taken[MAX_PAGES];    /* of slabs of the usual size; larger ones hold one piece */
+    size_t bytes, pages, used; /* used: pages that are taken */
+    uint8_t taken[MAX_PAGES];  /* of slabs of the usual size; larger ones hold one piece */
 } slab;
 
 typedef struct code {
@@ -34,6 +34,11 @@ static void destroy(tolk_ctx *ctx, void *part) {
     tk_alloc_free(&ctx->al, c, sizeof *c);
 }
 
+static void after_fork(tolk_ctx *ctx, void *part) {
+    (void)ctx;
+    pthread_mutex_init(&((code *)part)->lock, NULL);
+}
+
 /* The state is made on first use; the context's log lock guards that moment. */
 static code *state(tolk_ctx *ctx) {
     pthread_mutex_lock(&ctx->log_lock);
@@ -42,6 +47,7 @@ static code *state(tolk_ctx *ctx) {
         pthread_mutex_init(&c->lock, NULL);
         c->page = (size_t)sysconf(_SC_PAGESIZE);
         ctx->part_destroy[TK_CTX_CODE] = destroy;
+        ctx->part_fork[TK_CTX_CODE] = after_fork;
         ctx->part[TK_CTX_CODE] = c;
     }
     pthread_mutex_unlock(&ctx->log_lock);
@@ -104,9 +110,8 @@ tolk_status tk_code_alloc(tolk_ctx *ctx, size_t bytes, tk_code_piece *out, tolk_
         mark(s, at, n, true);
     pthread_mutex_unlock(&c->lock);
     if (!s)
-        return tk_status_fail(err, TOLK_E_NOMEM, TK_NO_NODE,
-                              "no executable memory (%zu bytes): %s", n * c->page,
-                              strerrordesc_np(errno));
+        return tk_status_fail(err, TOLK_E_NOMEM, TK_NO_NODE, "no executable memory (%zu bytes): %s",
+                              n * c->page, strerrordesc_np(errno));
     *out = (tk_code_piece){s->at + at * c->page, n * c->page, s};
     if (mprotect(out->at, out->bytes, PROT_READ | PROT_WRITE) != 0) {
         int why = errno;

@@ -11,8 +11,8 @@
 #include "base/ctx.h"
 
 typedef struct tk_code_piece {
-    char *at;      /* aligned to a page */
-    size_t bytes;  /* whole pages */
+    char *at;     /* aligned to a page */
+    size_t bytes; /* whole pages */
     void *slab;
 } tk_code_piece;
 

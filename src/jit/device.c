@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { SLOT_ALIGN = _Alignof(tolk_device) };
+
 typedef struct devices {
     TK_VEC(tolk_device *) list;
 } devices;
@@ -17,7 +19,7 @@ static void destroy(tolk_ctx *ctx, void *part) {
         tolk_device *dev = d->list.at[i];
         dev->backend->destroy(dev);
         tk_strbuf_text_free(&ctx->al, dev->name);
-        tk_alloc_free(&ctx->al, dev, sizeof *dev);
+        tk_alloc_free(&ctx->al, dev->memory, sizeof *dev + SLOT_ALIGN);
     }
     tk_vec_fini(&d->list);
     tk_alloc_free(&ctx->al, d, sizeof *d);
@@ -34,16 +36,20 @@ tolk_status tk_device_register(tolk_ctx *ctx, const tk_backend *backend, const c
         ctx->part[TK_CTX_DEVICES] = d;
         ctx->part_destroy[TK_CTX_DEVICES] = destroy;
     }
-    tolk_device *dev = tk_alloc_zero(&ctx->al, sizeof *dev);
+    tolk_device *dev = NULL;
+    void *memory = tk_alloc_zero(&ctx->al, sizeof *dev + SLOT_ALIGN);
+    if (memory)
+        dev = (void *)(((uintptr_t)memory + SLOT_ALIGN - 1) & ~(uintptr_t)(SLOT_ALIGN - 1));
     tk_strbuf sb;
     tk_strbuf_init(&sb, &ctx->al);
     tk_strbuf_str(&sb, name);
     char *copy = tk_strbuf_take(&sb, NULL);
     if (!dev || !copy || !tk_vec_push(&d->list, dev)) {
         tk_strbuf_text_free(&ctx->al, copy);
-        tk_alloc_free(&ctx->al, dev, sizeof *dev);
+        tk_alloc_free(&ctx->al, memory, sizeof *dev + SLOT_ALIGN);
         return tk_status_nomem(err);
     }
+    dev->memory = memory;
     dev->ctx = ctx;
     dev->backend = backend;
     dev->name = copy;
@@ -66,8 +72,7 @@ static bool canonical(const char *name, char out[64]) {
     return true;
 }
 
-tolk_status tolk_device_open(tolk_ctx *ctx, const char *name, tolk_device **out,
-                             tolk_error *err) {
+tolk_status tolk_device_open(tolk_ctx *ctx, const char *name, tolk_device **out, tolk_error *err) {
     if (!ctx || !name || !out)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_device_open: an argument is NULL");
     const devices *d = ctx->part[TK_CTX_DEVICES];
@@ -108,16 +113,28 @@ tolk_status tolk_device_debug_info(tolk_device *device, char **text, size_t *len
 
 /* ---- cancelling ---- */
 
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the halves of tk_device_slot are those of a little-endian machine"
+#endif
+
+static bool runs(uint64_t whole) {
+    return whole >> 32 & 1;
+}
+
 int tk_device_enter(tolk_device *device, const _Atomic uint32_t **flag) {
     static const _Atomic uint32_t never = 0;
     int here;
     /* Threads begin their search at different slots, by the address of their stack. */
     uint32_t start = (uint32_t)((uintptr_t)&here >> 12);
     for (uint32_t i = 0; i < TK_DEVICE_LAUNCHES; i++) {
-        uint32_t s = (start + i) % TK_DEVICE_LAUNCHES, free_slot = 0;
-        if (atomic_compare_exchange_strong_explicit(&device->running[s], &free_slot, 1,
-                                                    memory_order_acquire, memory_order_relaxed)) {
-            *flag = &device->cancel[s];
+        uint32_t s = (start + i) % TK_DEVICE_LAUNCHES;
+        tk_device_slot *slot = &device->slot[s];
+        uint64_t old = atomic_load_explicit(&slot->whole, memory_order_relaxed);
+        uint64_t mine = ((old >> 32) + 1) << 32; /* not cancelled */
+        if (!runs(old) &&
+            atomic_compare_exchange_strong_explicit(&slot->whole, &old, mine, memory_order_acquire,
+                                                    memory_order_relaxed)) {
+            *flag = &slot->half.cancel;
             return (int)s;
         }
     }
@@ -128,14 +145,20 @@ int tk_device_enter(tolk_device *device, const _Atomic uint32_t **flag) {
 void tk_device_leave(tolk_device *device, int slot) {
     if (slot < 0)
         return;
-    atomic_store_explicit(&device->cancel[slot], 0, memory_order_relaxed);
-    atomic_store_explicit(&device->running[slot], 0, memory_order_release);
+    /* Only this launch changes the number while it runs. */
+    tk_device_slot *s = &device->slot[slot];
+    uint64_t old = atomic_load_explicit(&s->whole, memory_order_relaxed);
+    atomic_store_explicit(&s->whole, ((old >> 32) + 1) << 32, memory_order_release);
 }
 
 void tolk_cancel(tolk_device *device) {
     if (!device)
         return;
-    for (int s = 0; s < TK_DEVICE_LAUNCHES; s++)
-        if (atomic_load_explicit(&device->running[s], memory_order_acquire))
-            atomic_store_explicit(&device->cancel[s], 1, memory_order_relaxed);
+    for (int s = 0; s < TK_DEVICE_LAUNCHES; s++) {
+        /* If the exchange fails, that launch has ended or another thread cancelled it. */
+        uint64_t old = atomic_load_explicit(&device->slot[s].whole, memory_order_acquire);
+        if (runs(old))
+            atomic_compare_exchange_strong_explicit(&device->slot[s].whole, &old, old | 1,
+                                                    memory_order_relaxed, memory_order_relaxed);
+    }
 }

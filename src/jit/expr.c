@@ -64,8 +64,7 @@ tolk_status tk_expr_compile(const tolk_uop *u, const tk_params *params, tk_map *
                                 TK_EXPR_MAX_STEPS);
         else
             st = compile_one(x, params, done, &step, err);
-        if (st == TOLK_OK &&
-            (!tk_vec_push(steps, step) || !tk_map_put(done, x->id, steps->n)))
+        if (st == TOLK_OK && (!tk_vec_push(steps, step) || !tk_map_put(done, x->id, steps->n)))
             st = tk_status_nomem(err);
     }
     tk_vec_fini(&todo);
@@ -82,12 +81,12 @@ void tk_expr_eval(const tk_expr_step *steps, size_t n, const int64_t *vals, int6
         else if (s->op == TK_OP_PARAM)
             values[i] = (int64_t)tk_dtype_canon(s->dtype, (uint64_t)vals[s->value]);
         else if (s->op == TK_OP_CAST)
-            values[i] = (int64_t)tk_scalar_cast((tolk_dtype)s->value, s->dtype,
-                                                (uint64_t)values[s->a]);
+            values[i] =
+                (int64_t)tk_scalar_cast((tolk_dtype)s->value, s->dtype, (uint64_t)values[s->a]);
         else
-            values[i] = (int64_t)tk_scalar_alu((tk_op)s->op, s->dtype, (uint64_t)values[s->a],
-                                               (uint64_t)values[s->b], (uint64_t)values[s->c],
-                                               true);
+            values[i] =
+                (int64_t)tk_scalar_alu((tk_op)s->op, s->dtype, (uint64_t)values[s->a],
+                                       (uint64_t)values[s->b], (uint64_t)values[s->c], true);
     }
 }
 

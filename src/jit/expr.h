@@ -20,8 +20,9 @@ enum { TK_EXPR_MAX_STEPS = 512 };
 
 typedef TK_VEC(tk_expr_step) tk_expr_steps;
 
-/* Append the steps of u. *out: number of its value. Steps of shared nodes are shared if `done`, a map from node ids
- * to value numbers + 1, is kept between calls. Errors: TOLK_E_LIMIT, TOLK_E_UNSUPPORTED. */
+/* Append the steps of u. *out: number of its value. Steps of shared nodes are shared if `done`, a
+ * map from node ids to value numbers + 1, is kept between calls. Errors: TOLK_E_LIMIT,
+ * TOLK_E_UNSUPPORTED. */
 tolk_status tk_expr_compile(const tolk_uop *u, const tk_params *params, tk_map *done,
                             tk_expr_steps *steps, uint16_t *out, tolk_error *err);
 /* Evaluate all n steps (at most TK_EXPR_MAX_STEPS) into values. */

@@ -58,9 +58,9 @@ static facts look(const tk_kview *v, const tolk_uop *range, const tk_step *steps
             f.n_math += tk_mathfn_is(tk_uop_op(u));
         }
         tolk_dtype dt = tk_uop_is(u, TK_OP_STORE) ? u->src[1]->dtype : u->dtype;
-        bool counts = tk_dtype_scalar(dt) != TOLK_INDEX && tk_dtype_scalar(dt) != TOLK_BOOL &&
-                      (tk_op_is_alu(tk_uop_op(u)) || tk_uop_is(u, TK_OP_LOAD) ||
-                       tk_uop_is(u, TK_OP_STORE));
+        bool counts =
+            tk_dtype_scalar(dt) != TOLK_INDEX && tk_dtype_scalar(dt) != TOLK_BOOL &&
+            (tk_op_is_alu(tk_uop_op(u)) || tk_uop_is(u, TK_OP_LOAD) || tk_uop_is(u, TK_OP_STORE));
         if (counts && tolk_dtype_bytes(dt) > f.elem_bytes)
             f.elem_bytes = (uint32_t)tolk_dtype_bytes(dt);
         if (!is_global_access(u))
@@ -238,8 +238,7 @@ static void choose_all(chooser *c, const tk_kview *v, const facts *f) {
     for (size_t i = 0; i < v->ranges.n; i++) {
         reduces |= f[i].reduce_axis;
         unit_reduce |= f[i].reduce_axis && f[i].good_loads && f[i].any_load && !c->strict &&
-                       length(v->ranges.at[i]) >= 8 && lane &&
-                       !f[tk_kview_no(v, lane)].good_loads;
+                       length(v->ranges.at[i]) >= 8 && lane && !f[tk_kview_no(v, lane)].good_loads;
     }
     /* Rows summed along memory: lanes belong on the reduction, not on the far strided output. */
     if (lane && unit_reduce)

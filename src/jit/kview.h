@@ -12,13 +12,13 @@ typedef TK_VEC(const tolk_uop *) tk_uops;
 
 typedef struct tk_kview {
     const tolk_uop *root;
-    tk_uops order;  /* every node reached, sources first */
-    tk_uops ranges; /* the RANGE nodes among them */
-    uint32_t words; /* 64-bit words of one set */
-    size_t n_ids;   /* nodes with a lower id have a set */
-    uint64_t *sets; /* n_ids * words */
-    uint32_t *range_no; /* by id: number in ranges, UINT32_MAX for others */
-    bool *reached;      /* by id */
+    tk_uops order;        /* every node reached, sources first */
+    tk_uops ranges;       /* the RANGE nodes among them */
+    uint32_t words;       /* 64-bit words of one set */
+    size_t n_ids;         /* nodes with a lower id have a set */
+    uint64_t *sets;       /* n_ids * words */
+    uint32_t *range_no;   /* by id: number in ranges, UINT32_MAX for others */
+    bool *reached;        /* by id */
     const tolk_uop **map; /* while rebuilding: the new nodes so far, by old id */
     const tolk_allocator *al;
 } tk_kview;
@@ -61,7 +61,8 @@ static inline tk_axis tk_kview_axis(const tolk_uop *range) {
 }
 
 /* Rebuild every node of v in order. fn gets the old node and its new sources (in a scratch array it
- * may change) and returns the new node. Returns the new root, or NULL with the error in the graph. */
+ * may change) and returns the new node. Returns the new root, or NULL with the error in the graph.
+ */
 typedef const tolk_uop *(*tk_kview_fn)(void *user, const tk_kview *v, const tolk_uop *u,
                                        const tolk_uop **src, uint32_t n);
 const tolk_uop *tk_kview_rebuild(tk_kview *v, tk_kview_fn fn, void *user);

@@ -22,7 +22,8 @@ enum {
     MAX_NODES = 32768,    /* instruction selection is superlinear in the size of a block */
     MAX_PIECES = 1 << 16, /* the same, in registers: wide vectors are taken apart */
     MAX_REGS = 1 << 14,
-    MAX_REG_BITS = 1 << 26 /* of the sets of elements stored in loops */
+    MAX_REG_BITS = 1 << 26, /* of the sets of elements stored in loops */
+    STREAM_ALIGN = 64       /* of buffers whose stores go around the caches */
 };
 
 /* An open loop or if. */
@@ -58,6 +59,7 @@ typedef struct emitter {
     uint32_t next_set;
     uint32_t widest;         /* bytes */
     uint64_t local_bytes;    /* of local buffers so far */
+    bool streaming;          /* in the body for buffers that are aligned */
     LLVMBasicBlockRef leave; /* where a cancelled loop goes; NULL: no loop polls */
     LLVMValueRef cancel;     /* address of the flag */
 } emitter;
@@ -436,6 +438,29 @@ static bool emit_load(emitter *e, const tolk_uop *u) {
     return describe(e, u, u->dtype, &a) && set_value(e, u, tk_llvm_mem_load(&e->f, &a));
 }
 
+static bool is_streamed(const tolk_uop *u) {
+    return tk_uop_is(u, TK_OP_STORE) && tk_uop_int(u, TK_A_STORE_STREAM) &&
+           tk_uop_int(u, TK_A_STORE_INBOUNDS) && u->n_src == 2 &&
+           tk_dtype_scalar(u->src[1]->dtype) != TOLK_BOOL && tk_uop_lanes(u->src[1]) > 1 &&
+           tk_uop_lanes(u->src[0]) == 1 && tk_uop_is(strip(u->src[0]->src[0]), TK_OP_PARAM);
+}
+
+/* A store around the caches, of a whole vector at a place that is aligned to it. */
+static bool stream_store(emitter *e, const tk_llvm_access *a) {
+    tk_llvm_fn *f = &e->f;
+    uint32_t bytes = (uint32_t)tolk_dtype_bytes(a->dtype) * tolk_dtype_lanes(a->dtype);
+    LLVMValueRef at = tk_llvm_build_address(f, a->dtype, a->base, a->index, true);
+    LLVMValueRef s = tk_llvm_build_store(f, a->dtype, at, a->value);
+    if (!s)
+        return false;
+    LLVMValueRef one = LLVMConstInt(LLVMInt32TypeInContext(f->lc), 1, 0);
+    LLVMMetadataRef md = LLVMValueAsMetadata(one);
+    LLVMSetAlignment(s, bytes < STREAM_ALIGN ? bytes : STREAM_ALIGN);
+    LLVMSetMetadata(s, LLVMGetMDKindIDInContext(f->lc, "nontemporal", 11),
+                    LLVMMetadataAsValue(f->lc, LLVMMDNodeInContext2(f->lc, &md, 1)));
+    return true;
+}
+
 static bool emit_store(emitter *e, const tolk_uop *u) {
     if (is_reg(strip(u->src[0]->src[0]))) {
         uint32_t reg;
@@ -446,7 +471,9 @@ static bool emit_store(emitter *e, const tolk_uop *u) {
         return true;
     }
     tk_llvm_access a;
-    return describe(e, u, u->src[1]->dtype, &a) && tk_llvm_mem_store(&e->f, &a);
+    if (!describe(e, u, u->src[1]->dtype, &a))
+        return false;
+    return e->streaming && is_streamed(u) ? stream_store(e, &a) : tk_llvm_mem_store(&e->f, &a);
 }
 
 /* ---- lanes ---- */
@@ -613,6 +640,51 @@ static bool polls(const emitter *e) {
     return false;
 }
 
+/* All instructions of the list, from the block where the builder stands to a return. */
+static bool emit_body(emitter *e) {
+    tk_llvm_fn *f = &e->f;
+    for (uint32_t i = 0; i < e->linear->n_src; i++)
+        if (!emit_node(e, e->linear->src[i]))
+            return false;
+    if (e->scopes.n)
+        return broken(e, tk_vec_last(&e->scopes).opener, "still open at the end");
+    /* What went around the caches is visible when the function is left. */
+    if (e->streaming)
+        LLVMBuildFence(f->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
+    LLVMBuildRetVoid(f->b);
+    return true;
+}
+
+/* Are the buffers of all streamed stores aligned? NULL: there are no such stores, or failure. */
+static LLVMValueRef buffers_aligned(emitter *e) {
+    tk_llvm_fn *f = &e->f;
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(f->lc);
+    LLVMValueRef bits = NULL;
+    for (uint32_t i = 0; i < e->linear->n_src; i++) {
+        const tolk_uop *u = e->linear->src[i];
+        if (!is_streamed(u))
+            continue;
+        LLVMValueRef base = value(e, strip(u->src[0]->src[0]));
+        if (!base)
+            return NULL;
+        LLVMValueRef at = LLVMBuildPtrToInt(f->b, base, i64, "");
+        bits = bits ? LLVMBuildOr(f->b, bits, at, "") : at;
+    }
+    if (!bits)
+        return NULL;
+    bits = LLVMBuildAnd(f->b, bits, LLVMConstInt(i64, STREAM_ALIGN - 1, 0), "");
+    return LLVMBuildICmp(f->b, LLVMIntEQ, bits, LLVMConstInt(i64, 0, 0), "");
+}
+
+/* The list once more: nothing of the first time counts. */
+static void start_over(emitter *e) {
+    for (size_t i = 0; i < e->reg.n; i++)
+        e->reg.at[i] = LLVMConstNull(LLVMTypeOf(e->reg.at[i]));
+    e->next_set = 0;
+    e->saved.n = 0;
+    e->local_bytes = 0;
+}
+
 static bool emit_function(emitter *e, const char *symbol) {
     tk_llvm_fn *f = &e->f;
     if (!survey(e) || !survey_stores(e))
@@ -627,16 +699,28 @@ static bool emit_function(emitter *e, const char *symbol) {
         e->cancel = LLVMBuildLoad2(f->b, tk_llvm_build_pointer_type(f), at, "");
         e->leave = tk_llvm_build_block(f, "leave");
     }
-    for (uint32_t i = 0; i < e->linear->n_src; i++)
-        if (!emit_node(e, e->linear->src[i]))
+    LLVMValueRef aligned = buffers_aligned(e);
+    if (f->status != TOLK_OK)
+        return false;
+    if (aligned) {
+        /* Two bodies: one for buffers that are aligned, one for any. */
+        LLVMBasicBlockRef stream = tk_llvm_build_block(f, "stream"),
+                          plain = tk_llvm_build_block(f, "plain");
+        tk_llvm_build_branch(f, aligned, stream, plain, TK_LLVM_EVEN);
+        tk_llvm_build_enter(f, stream);
+        e->streaming = true;
+        if (!emit_body(e))
             return false;
-    if (e->scopes.n)
-        return broken(e, tk_vec_last(&e->scopes).opener, "still open at the end");
-    if (e->leave) {
-        tk_llvm_build_jump(f, e->leave);
-        tk_llvm_build_enter(f, e->leave);
+        e->streaming = false;
+        start_over(e);
+        tk_llvm_build_enter(f, plain);
     }
-    LLVMBuildRetVoid(f->b);
+    if (!emit_body(e))
+        return false;
+    if (e->leave) {
+        tk_llvm_build_enter(f, e->leave);
+        LLVMBuildRetVoid(f->b);
+    }
     return true;
 }
 

@@ -111,6 +111,15 @@ static void destroy(tolk_ctx *ctx, void *part) {
     tk_alloc_free(&ctx->al, l, sizeof *l);
 }
 
+/* What ORC was doing while the process was forked is never finished: the child starts another. */
+static void after_fork(tolk_ctx *ctx, void *part) {
+    linker *l = part;
+    if (pthread_mutex_trylock(&l->lock) == 0)
+        pthread_mutex_unlock(&l->lock);
+    else
+        ctx->part[TK_CTX_LINK] = NULL;
+}
+
 static linker *state(tolk_ctx *ctx) {
     pthread_mutex_lock(&ctx->log_lock);
     linker *l = ctx->part[TK_CTX_LINK];
@@ -118,6 +127,7 @@ static linker *state(tolk_ctx *ctx) {
         pthread_mutex_init(&l->lock, NULL);
         l->ctx = ctx;
         ctx->part_destroy[TK_CTX_LINK] = destroy;
+        ctx->part_fork[TK_CTX_LINK] = after_fork;
         ctx->part[TK_CTX_LINK] = l;
     }
     pthread_mutex_unlock(&ctx->log_lock);
@@ -173,14 +183,24 @@ static tolk_status place_object(linker *l, const void *object, size_t len, const
     if (gone)
         LLVMConsumeError(gone);
     LLVMOrcReleaseResourceTracker(tracker);
-    LLVMOrcSymbolStringPoolClearDeadEntries(LLVMOrcExecutionSessionGetSymbolStringPool(
-        LLVMOrcLLJITGetExecutionSession(l->jit)));
+    LLVMOrcSymbolStringPoolClearDeadEntries(
+        LLVMOrcExecutionSessionGetSymbolStringPool(LLVMOrcLLJITGetExecutionSession(l->jit)));
     if (st == TOLK_OK && l->overflow)
         st = tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE,
                             "linking: the sections are larger than their object");
     if (st == TOLK_OK)
         *entry = (void *)(uintptr_t)address;
     return st;
+}
+
+/* Sections, with the stubs that RuntimeDyld keeps room for, are no larger than the object's file.
+ * This bounds what their alignment costs: RuntimeDyld aborts where it gets no memory. */
+static size_t alignment_bytes(const void *object, size_t len) {
+    uint16_t sections = 16;
+    enum { E_SHNUM = 60, MOST_ALIGN = 64 };
+    if (len >= E_SHNUM + sizeof sections)
+        memcpy(&sections, (const char *)object + E_SHNUM, sizeof sections);
+    return 4096 + (size_t)sections * MOST_ALIGN;
 }
 
 tolk_status tk_llvm_link(tolk_ctx *ctx, const void *object, size_t len, const char *symbol,
@@ -192,10 +212,9 @@ tolk_status tk_llvm_link(tolk_ctx *ctx, const void *object, size_t len, const ch
         return tk_status_nomem(err);
     }
     pthread_mutex_lock(&l->lock);
-    /* Sections are no larger than the object's file; their alignment may cost a little. */
     tolk_status st = start(l, err);
     if (st == TOLK_OK)
-        st = tk_code_alloc(ctx, len + 1024, &l->piece, err);
+        st = tk_code_alloc(ctx, len + alignment_bytes(object, len), &l->piece, err);
     if (st == TOLK_OK) {
         l->used = 0;
         l->overflow = false;

@@ -129,6 +129,11 @@ void tk_llvm_fini(tolk_ctx *ctx, void *state) {
     tk_alloc_free(&ctx->al, p, sizeof *p);
 }
 
+static void after_fork(tolk_ctx *ctx, void *part) {
+    (void)ctx;
+    pthread_mutex_init(&((pool *)part)->lock, NULL);
+}
+
 /* The pool of a context. Several threads may find that there is none: one of theirs stays. */
 static pool *get_pool(tolk_ctx *ctx) {
     void **at = &ctx->part[TK_CTX_LLVM];
@@ -140,6 +145,7 @@ static pool *get_pool(tolk_ctx *ctx) {
         return NULL;
     pthread_mutex_init(&p->lock, NULL);
     __atomic_store_n(&ctx->part_destroy[TK_CTX_LLVM], tk_llvm_fini, __ATOMIC_RELAXED);
+    __atomic_store_n(&ctx->part_fork[TK_CTX_LLVM], after_fork, __ATOMIC_RELAXED);
     void *there = NULL;
     if (__atomic_compare_exchange_n(at, &there, p, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return p;

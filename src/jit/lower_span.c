@@ -147,8 +147,7 @@ static bool lower_effect(tk_lower *l, const tolk_uop *e, uint32_t n, const tolk_
 static bool list_barrier(tk_lower *l, const tk_uops *effects, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const tolk_uop *token = tk_lower_token(l, effects->at[i]);
-        const tolk_uop *b =
-            token ? tk_uop(l->g, TK_OP_BARRIER, TOLK_VOID, &token, 1, NULL) : NULL;
+        const tolk_uop *b = token ? tk_uop(l->g, TK_OP_BARRIER, TOLK_VOID, &token, 1, NULL) : NULL;
         if (!b || tk_lower_place(l, b) < 0)
             return false;
     }
@@ -191,8 +190,8 @@ static bool find_reg(tk_lower *l, const tolk_uop *b) {
         return reg_too_large(l, elems);
     const tolk_uop *size = tk_uop_index_const(l->g, elems);
     tk_attr attrs[4] = {{.i = l->next_reg++}, {.i = TK_SPACE_REG}, {.i = 0}, {.blob = NULL}};
-    reg.program = size ? tk_uop(l->g, TK_OP_BUFFER, tolk_dtype_vec(b->dtype, lanes), &size, 1, attrs)
-                       : NULL;
+    reg.program =
+        size ? tk_uop(l->g, TK_OP_BUFFER, tolk_dtype_vec(b->dtype, lanes), &size, 1, attrs) : NULL;
     return reg.program && tk_vec_push(&l->regs, reg);
 }
 
@@ -205,7 +204,8 @@ static bool set_up_buffer(tk_lower *l, const tolk_uop *b) {
     return tk_lower_place(l, b) >= 0;
 }
 
-/* Work of one iteration of the flattened range, in operations; symbolic sizes count as their most. */
+/* Work of one iteration of the flattened range, in operations; symbolic sizes count as their most.
+ */
 static double work_inside(const tk_lower *l, const tk_uops *effects) {
     uint64_t *outer = tk_alloc_zero(l->al, l->v.words * sizeof *outer);
     double total = 0;

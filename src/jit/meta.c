@@ -73,8 +73,8 @@ static const tolk_uop *count_bytes(const writer *w, const tk_kview *v, bool stor
         }
         if (!moved || !size)
             continue;
-        moved = tk_sym_mul_const(g, tk_sym_min(g, moved, size),
-                                 (int64_t)tolk_dtype_bytes(p->dtype));
+        moved =
+            tk_sym_mul_const(g, tk_sym_min(g, moved, size), (int64_t)tolk_dtype_bytes(p->dtype));
         sum = moved ? tk_sym_add(g, sum, moved) : NULL;
     }
     return sum;
@@ -117,8 +117,8 @@ static tolk_status add_params(writer *w, tk_meta_param *out, tolk_error *err) {
     return TOLK_OK;
 }
 
-static tolk_status write_all(writer *w, const tk_kview *v, const void *object,
-                             size_t object_bytes, char **out, size_t *len, tolk_error *err) {
+static tolk_status write_all(writer *w, const tk_kview *v, const void *object, size_t object_bytes,
+                             char **out, size_t *len, tolk_error *err) {
     const tolk_uop *sink = v->root;
     tk_strbuf_bytes(&w->strings, "", 1); /* offset 0 is "none" */
     size_t n_params = w->params.list.n;
@@ -146,9 +146,8 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object,
     while (w->strings.n % 8)
         tk_strbuf_char(&w->strings, 0);
     head.n_string_bytes = (uint32_t)w->strings.n;
-    head.total_bytes = sizeof head + n_params * sizeof *params +
-                       w->steps.n * sizeof *w->steps.at + w->pairs.n * sizeof(tk_meta_pair) +
-                       w->strings.n + object_bytes;
+    head.total_bytes = sizeof head + n_params * sizeof *params + w->steps.n * sizeof *w->steps.at +
+                       w->pairs.n * sizeof(tk_meta_pair) + w->strings.n + object_bytes;
     tk_strbuf sb;
     tk_strbuf_init(&sb, w->g->al);
     tk_strbuf_bytes(&sb, &head, sizeof head);
@@ -215,7 +214,9 @@ static bool valid_steps(const tk_meta_view *m) {
                 return false;
             continue;
         }
-        if (!tk_op_is_alu((tk_op)s->op) || s->a >= i || (s->b && s->b >= i) || (s->c && s->c >= i))
+        if (!tk_op_is_alu((tk_op)s->op) || s->a >= i || (s->b && s->b >= i) ||
+            (s->c && s->c >= i) ||
+            (s->op == TK_OP_CAST && (s->value < 0 || s->value >= TOLK_DTYPE_COUNT)))
             return false;
     }
     return true;

@@ -12,10 +12,10 @@
 
 typedef struct tk_meta_param {
     int64_t slot;
-    int64_t min, max;   /* of an integer scalar */
+    int64_t min, max; /* of an integer scalar */
     uint32_t dtype;
-    uint32_t name;      /* offset into the strings; 0: none */
-    uint16_t size;      /* buffers: value number of the elements */
+    uint32_t name; /* offset into the strings; 0: none */
+    uint16_t size; /* buffers: value number of the elements */
     uint8_t is_scalar, loaded, stored, pad[3];
 } tk_meta_param;
 

@@ -177,12 +177,12 @@ bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
 
 typedef struct split {
     tolk_graph *g;
-    const tolk_uop *range;          /* what is replaced ... */
-    const tolk_uop *outer, *inner;  /* ... by loops over these (either may be NULL) ... */
-    const tolk_uop *value;          /* ... and this expression of them */
-    const tolk_uop *guard;          /* true where value is below the old size; NULL: always */
-    bool partials;                  /* reductions over range keep one partial result per inner */
-    bool inner_first;               /* inner is the outer one of the two loops (THREAD, GROUPTOP) */
+    const tolk_uop *range;         /* what is replaced ... */
+    const tolk_uop *outer, *inner; /* ... by loops over these (either may be NULL) ... */
+    const tolk_uop *value;         /* ... and this expression of them */
+    const tolk_uop *guard;         /* true where value is below the old size; NULL: always */
+    bool partials;                 /* reductions over range keep one partial result per inner */
+    bool inner_first;              /* inner is the outer one of the two loops (THREAD, GROUPTOP) */
 } split;
 
 static const tolk_uop *and_gate(tolk_graph *g, const tolk_uop *a, const tolk_uop *b) {
@@ -254,8 +254,7 @@ static const tolk_uop *split_reduce(const split *s, const tolk_uop *u, const tol
     if (!ok) {
         tk_graph_fail(s->g, TOLK_E_NOMEM, "out of memory");
     } else {
-        r = in.n == 1 ? in.at[0]
-                      : tk_uop(s->g, TK_OP_REDUCE, in.at[0]->dtype, in.at, in.n, attrs);
+        r = in.n == 1 ? in.at[0] : tk_uop(s->g, TK_OP_REDUCE, in.at[0]->dtype, in.at, in.n, attrs);
         if (r && s->partials)
             r = tk_uop(s->g, TK_OP_REDUCE, r->dtype, (const tolk_uop *[]){r, s->inner}, 2, attrs);
         if (r && widen)
@@ -298,8 +297,8 @@ static const tolk_uop *split_fn(void *user, const tk_kview *v, const tolk_uop *u
         if (s->guard && tk_kview_depends(v, u, s->range) &&
             tk_kview_is_global(tk_kview_buffer(u->src[0]))) {
             const tolk_uop *gate = and_gate(s->g, n == 3 ? src[2] : NULL, s->guard);
-            return tk_uop(s->g, tk_uop_op(u), TOLK_VOID,
-                          (const tolk_uop *[]){src[0], src[1], gate}, 3, u->attr);
+            return tk_uop(s->g, tk_uop_op(u), TOLK_VOID, (const tolk_uop *[]){src[0], src[1], gate},
+                          3, u->attr);
         }
         break;
     default:
@@ -457,8 +456,7 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
     case TK_OPT_SWAP:
         if (opt->arg >= (int64_t)axes->n)
             return refuse(err, opt, "the second axis does not exist");
-        if (kind != TK_AXIS_GLOBAL ||
-            tk_kview_axis(axes->at[opt->arg]) != TK_AXIS_GLOBAL)
+        if (kind != TK_AXIS_GLOBAL || tk_kview_axis(axes->at[opt->arg]) != TK_AXIS_GLOBAL)
             return refuse(err, opt, "both axes must be global");
         return apply_swap(v, range, axes->at[opt->arg], root, err);
     case TK_OPT_PADTO:

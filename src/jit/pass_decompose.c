@@ -41,8 +41,7 @@ static const tolk_uop *divide(tolk_graph *g, tk_op op, const tolk_uop *a, const 
     return tk_uop2(g, op, a, b);
 }
 
-static const tolk_uop *floor_divide(tolk_graph *g, tk_op op, const tolk_uop *a,
-                                    const tolk_uop *b) {
+static const tolk_uop *floor_divide(tolk_graph *g, tk_op op, const tolk_uop *a, const tolk_uop *b) {
     bool div = op == TK_OP_FLOORDIV;
     if (not_negative(a) && not_negative(b))
         return divide(g, div ? TK_OP_CDIV : TK_OP_CMOD, a, b);
@@ -56,8 +55,8 @@ static const tolk_uop *floor_divide(tolk_graph *g, tk_op op, const tolk_uop *a,
      * b = 0 leaves quotient 0 and remainder a, which is why the fix asks for b != 0. */
     const tolk_uop *zero = tk_uop_const(g, a->dtype, 0), *one = tk_uop_const(g, a->dtype, 1);
     const tolk_uop *r = tk_uop2(g, TK_OP_CMOD, a, b);
-    const tolk_uop *differ = tk_uop2(g, TK_OP_CMPNE, tk_uop2(g, TK_OP_CMPLT, r, zero),
-                                     tk_uop2(g, TK_OP_CMPLT, b, zero));
+    const tolk_uop *differ =
+        tk_uop2(g, TK_OP_CMPNE, tk_uop2(g, TK_OP_CMPLT, r, zero), tk_uop2(g, TK_OP_CMPLT, b, zero));
     const tolk_uop *fix = tk_uop2(g, TK_OP_AND, tk_uop2(g, TK_OP_CMPNE, r, zero), differ);
     fix = tk_uop2(g, TK_OP_AND, fix, tk_uop2(g, TK_OP_CMPNE, b, zero));
     if (div) {
@@ -82,8 +81,8 @@ static const tolk_uop *threefry(tolk_graph *g, const tolk_uop *counter, const to
     k[2] = tk_uop2(g, TK_OP_XOR, tk_uop_const(g, TOLK_U32, 0x1bd11bda),
                    tk_uop2(g, TK_OP_XOR, k[0], k[1]));
     x[0] = tk_uop2(g, TK_OP_ADD, tk_uop_cast(g, counter, TOLK_U32), k[0]);
-    x[1] = tk_uop2(g, TK_OP_ADD,
-                   tk_uop_cast(g, tk_uop2(g, TK_OP_SHR, counter, half), TOLK_U32), k[1]);
+    x[1] =
+        tk_uop2(g, TK_OP_ADD, tk_uop_cast(g, tk_uop2(g, TK_OP_SHR, counter, half), TOLK_U32), k[1]);
     for (uint32_t group = 0; group < 5; group++) {
         for (int i = 0; i < 4; i++) {
             x[0] = tk_uop2(g, TK_OP_ADD, x[0], x[1]);
@@ -93,8 +92,7 @@ static const tolk_uop *threefry(tolk_graph *g, const tolk_uop *counter, const to
         x[1] = tk_uop2(g, TK_OP_ADD, tk_uop2(g, TK_OP_ADD, x[1], k[(group + 2) % 3]),
                        tk_uop_const(g, TOLK_U32, group + 1));
     }
-    return tk_uop2(g, TK_OP_OR,
-                   tk_uop2(g, TK_OP_SHL, tk_uop_cast(g, x[1], TOLK_U64), half),
+    return tk_uop2(g, TK_OP_OR, tk_uop2(g, TK_OP_SHL, tk_uop_cast(g, x[1], TOLK_U64), half),
                    tk_uop_cast(g, x[0], TOLK_U64));
 }
 
@@ -111,10 +109,10 @@ static const tolk_uop *decompose(void *user, const tk_kview *v, const tolk_uop *
     case TK_OP_CMOD:
         return divide(g, tk_uop_op(u), src[0], src[1]);
     case TK_OP_RECIPROCAL:
-        return tk_uop2(g, TK_OP_FDIV,
-                       tk_uop_const(g, u->dtype,
-                                    u->dtype == TOLK_F64 ? 0x3ff0000000000000u : 0x3f800000u),
-                       src[0]);
+        return tk_uop2(
+            g, TK_OP_FDIV,
+            tk_uop_const(g, u->dtype, u->dtype == TOLK_F64 ? 0x3ff0000000000000u : 0x3f800000u),
+            src[0]);
     case TK_OP_MULACC:
         if (!tolk_dtype_is_float(u->dtype))
             return tk_uop2(g, TK_OP_ADD, tk_uop2(g, TK_OP_MUL, src[0], src[1]), src[2]);

@@ -40,9 +40,9 @@ static void find_levels(const tk_kview *v, uint32_t *level) {
             if (!tk_uop_is(u->src[i], TK_OP_RANGE))
                 continue;
             tk_axis kind = tk_kview_axis(u->src[i]);
-            uint32_t l = kind == TK_AXIS_LANE                                ? LEVEL_LANE
+            uint32_t l = kind == TK_AXIS_LANE                               ? LEVEL_LANE
                          : kind == TK_AXIS_UPCAST || kind == TK_AXIS_UNROLL ? LEVEL_UNROLLED
-                                                                             : base++;
+                                                                            : base++;
             uint32_t *at = &level[tk_kview_no(v, u->src[i])];
             if (l > *at)
                 *at = l;
@@ -130,11 +130,9 @@ static const tolk_uop *flatten(void *user, const tk_kview *v, const tolk_uop *u,
     tk_pass *p = user;
     tolk_graph *g = p->g;
     bool buffer = tk_uop_is(u, TK_OP_BUFFER) ||
-                  (tk_uop_is(u, TK_OP_PARAM) &&
-                   tk_uop_int(u, TK_A_PARAM_SPACE) != TK_SPACE_ALU);
+                  (tk_uop_is(u, TK_OP_PARAM) && tk_uop_int(u, TK_A_PARAM_SPACE) != TK_SPACE_ALU);
     if (buffer) {
-        const tolk_uop *size =
-            u->n_src ? dims_product(g, src[0]) : tk_uop_index_const(g, 1);
+        const tolk_uop *size = u->n_src ? dims_product(g, src[0]) : tk_uop_index_const(g, 1);
         return size ? tk_uop_with_src(g, u, &size, 1) : NULL;
     }
     if (!tk_uop_is(u, TK_OP_INDEX) || n == 2)
@@ -144,8 +142,8 @@ static const tolk_uop *flatten(void *user, const tk_kview *v, const tolk_uop *u,
     for (uint32_t d = n; d-- > 1 && at && stride;) {
         at = tk_sym_add(g, tk_sym_mul(g, src[d], stride), at);
         if (d > 1)
-            stride = tk_sym_mul(g, stride,
-                                tk_uop_is(shape, TK_OP_STACK) ? shape->src[d - 1] : shape);
+            stride =
+                tk_sym_mul(g, stride, tk_uop_is(shape, TK_OP_STACK) ? shape->src[d - 1] : shape);
     }
     return at ? tk_uop_with_src(g, u, (const tolk_uop *[]){src[0], at}, 2) : NULL;
 }

@@ -46,26 +46,23 @@ static bool take_apart(tk_pass *p, grouped *r, int64_t slot) {
     if (!global || !loop || !buffer)
         return false;
     const tolk_uop *value = tk_rewrite_substitute(g, r->reduce->src[0], &range, &global, 1);
-    const tolk_uop *to = tk_uop(g, TK_OP_INDEX, buffer->dtype,
-                                (const tolk_uop *[]){buffer, global}, 2, NULL);
+    const tolk_uop *to =
+        tk_uop(g, TK_OP_INDEX, buffer->dtype, (const tolk_uop *[]){buffer, global}, 2, NULL);
     const tolk_uop *store =
-        value && to
-            ? tk_uop(g, TK_OP_STORE, TOLK_VOID, (const tolk_uop *[]){to, value}, 2, NULL)
-            : NULL;
-    r->effect = store ? tk_uop(g, TK_OP_END, TOLK_VOID, (const tolk_uop *[]){store, global}, 2,
-                               NULL)
-                      : NULL;
+        value && to ? tk_uop(g, TK_OP_STORE, TOLK_VOID, (const tolk_uop *[]){to, value}, 2, NULL)
+                    : NULL;
+    r->effect = store
+                    ? tk_uop(g, TK_OP_END, TOLK_VOID, (const tolk_uop *[]){store, global}, 2, NULL)
+                    : NULL;
     const tolk_uop *barrier =
         r->effect ? tk_uop(g, TK_OP_BARRIER, TOLK_VOID, &r->effect, 1, NULL) : NULL;
-    const tolk_uop *ready =
-        barrier ? tk_uop(g, TK_OP_AFTER, buffer->dtype, (const tolk_uop *[]){buffer, barrier}, 2,
-                         NULL)
-                : NULL;
-    const tolk_uop *from = ready ? tk_uop(g, TK_OP_INDEX, buffer->dtype,
-                                          (const tolk_uop *[]){ready, loop}, 2, NULL)
-                                 : NULL;
-    const tolk_uop *load =
-        from ? tk_uop(g, TK_OP_LOAD, buffer->dtype, &from, 1, NULL) : NULL;
+    const tolk_uop *ready = barrier ? tk_uop(g, TK_OP_AFTER, buffer->dtype,
+                                             (const tolk_uop *[]){buffer, barrier}, 2, NULL)
+                                    : NULL;
+    const tolk_uop *from =
+        ready ? tk_uop(g, TK_OP_INDEX, buffer->dtype, (const tolk_uop *[]){ready, loop}, 2, NULL)
+              : NULL;
+    const tolk_uop *load = from ? tk_uop(g, TK_OP_LOAD, buffer->dtype, &from, 1, NULL) : NULL;
     r->result = load ? tk_uop_with_src(g, r->reduce, (const tolk_uop *[]){load, loop}, 2) : NULL;
     return r->result != NULL;
 }
@@ -78,8 +75,8 @@ static bool independent(const grouped *list, size_t n) {
             return false;
         bool free_of_others = true;
         for (size_t j = 0; j < n; j++)
-            free_of_others &= i == j || list[j].reduce->id >= v.n_ids ||
-                              !v.reached[list[j].reduce->id];
+            free_of_others &=
+                i == j || list[j].reduce->id >= v.n_ids || !v.reached[list[j].reduce->id];
         tk_kview_fini(&v);
         if (!free_of_others)
             return false;

@@ -14,8 +14,8 @@
  *
  * Pure instructions are not listed when they are made but when something needs them, and then in
  * the innermost scope among those of their sources: so everything is hoisted out of every loop that
- * it does not depend on. Loads are listed when visited, effects too, and a load's order token (AFTER)
- * is among its sources, so neither moves across the effect it waits for.
+ * it does not depend on. Loads are listed when visited, effects too, and a load's order token
+ * (AFTER) is among its sources, so neither moves across the effect it waits for.
  */
 #include "jit/lower.h"
 
@@ -27,12 +27,14 @@
 
 #include <string.h>
 
+/* An output of this size goes around the caches: it would push out all that is in them. */
+enum { STREAM_BYTES = 8 << 20 };
+
 /* ---- scopes and the list ---- */
 
 int tk_lower_scope(tk_lower *l, int parent, const tolk_uop *opener) {
-    tk_lower_body s = {.parent = parent,
-                       .depth = parent < 0 ? 0 : l->scopes.at[parent].depth + 1,
-                       .open = true};
+    tk_lower_body s = {
+        .parent = parent, .depth = parent < 0 ? 0 : l->scopes.at[parent].depth + 1, .open = true};
     tk_vec_init(&s.list, l->al);
     if (opener && !tk_vec_push(&s.list, opener))
         return -1;
@@ -381,10 +383,10 @@ static const tolk_uop *reg_place(tk_lower *l, const tolk_uop *buffer, int64_t k)
 
 static const tolk_uop *memory_op(tk_lower *l, tk_op op, tolk_dtype dtype, const tolk_uop *place,
                                  const tolk_uop *second, const tolk_uop *gate, bool inbounds) {
-    tk_attr attr = {.i = inbounds};
+    tk_attr attrs[2] = {{.i = inbounds}, {.i = 0}};
     const tolk_uop *src[3] = {place, second, gate};
     uint32_t n = gate ? 3 : op == TK_OP_STORE ? 2 : 1;
-    return tk_uop(l->g, op, dtype, src, n, &attr);
+    return tk_uop(l->g, op, dtype, src, n, attrs);
 }
 
 static const tolk_uop *reg_store(tk_lower *l, const tolk_uop *buffer, int64_t k,
@@ -449,8 +451,8 @@ static tk_lower_reg *reg_info(tk_lower *l, const tolk_uop *buffer) {
 }
 
 /* Element of a reg buffer for instance k of an access. -1: the index is no constant. */
-static int64_t reg_element(tk_lower *l, const tk_lower_reg *reg, const tolk_uop *access,
-                           uint32_t k, tk_lval at) {
+static int64_t reg_element(tk_lower *l, const tk_lower_reg *reg, const tolk_uop *access, uint32_t k,
+                           tk_lval at) {
     if (!is_scalar(at) || !tk_uop_is_const(at.u))
         return -1;
     int64_t elems = reg->buffer->src[0]->attr[0].i, i = at.u->attr[0].i;
@@ -460,9 +462,10 @@ static int64_t reg_element(tk_lower *l, const tk_lower_reg *reg, const tolk_uop 
 }
 
 static bool reg_error(tk_lower *l, const tolk_uop *u) {
-    tk_graph_fail(l->g, TOLK_E_UNSUPPORTED,
-                  "%s: the CPU compiler needs constant indices, in range, into buffers of space=reg",
-                  tk_op_get(tk_uop_op(u))->name);
+    tk_graph_fail(
+        l->g, TOLK_E_UNSUPPORTED,
+        "%s: the CPU compiler needs constant indices, in range, into buffers of space=reg",
+        tk_op_get(tk_uop_op(u))->name);
     return false;
 }
 
@@ -477,8 +480,8 @@ static const tolk_uop *place_of(tk_lower *l, const tolk_uop *buffer, tk_lval at,
     const tolk_uop *idx = vector(l, at, lanes);
     if (!idx)
         return NULL;
-    return tk_uop(l->g, TK_OP_INDEX, tolk_dtype_vec(dt, lanes),
-                  (const tolk_uop *[]){buffer, idx}, 2, NULL);
+    return tk_uop(l->g, TK_OP_INDEX, tolk_dtype_vec(dt, lanes), (const tolk_uop *[]){buffer, idx},
+                  2, NULL);
 }
 
 static const tolk_uop *buffer_value(const tk_lower *l, const tolk_uop *place) {
@@ -530,8 +533,8 @@ static bool emit_load(tk_lower *l, const tolk_uop *u) {
                 tk_lval alt_value = source(l, u, k, 1);
                 /* A scalar load with a vector alternative: select behind the load. */
                 bool late = one && !is_scalar(alt_value);
-                alt = late ? tk_uop_const(g, tk_dtype_scalar(u->dtype), 0)
-                           : vector(l, alt_value, w);
+                alt =
+                    late ? tk_uop_const(g, tk_dtype_scalar(u->dtype), 0) : vector(l, alt_value, w);
                 r = gate && alt ? memory_op(l, TK_OP_LOAD, tolk_dtype_vec(u->dtype, w), place, alt,
                                             gate, inbounds)
                                 : NULL;
@@ -548,6 +551,43 @@ static bool emit_load(tk_lower *l, const tolk_uop *u) {
         find_values(l, u)[k] = uniform(r);
     }
     return true;
+}
+
+/* Largest power of two that surely divides an index, at most 64. */
+static int64_t divisor(const tolk_uop *u, int depth) {
+    if (tk_uop_is_const(u)) {
+        uint64_t v = tk_uop_bits(u) | 64;
+        return (int64_t)(v & (0 - v));
+    }
+    if (depth > 8 || u->n_src != 2 || (!tk_uop_is(u, TK_OP_ADD) && !tk_uop_is(u, TK_OP_MUL)))
+        return 1;
+    int64_t a = divisor(u->src[0], depth + 1), b = divisor(u->src[1], depth + 1);
+    if (tk_uop_is(u, TK_OP_ADD))
+        return a < b ? a : b;
+    return a * b > 64 ? 64 : a * b;
+}
+
+/* Should whole vectors of a large output go around the caches? Only what is written once and not
+ * read here, in full vectors that are aligned if the buffer is. */
+static bool should_stream(const tk_lower *l, const tolk_uop *u, tk_lval at, uint32_t lanes) {
+    const tolk_uop *buffer = tk_kview_buffer(u->src[0]), *size = buffer->src[0];
+    size_t elem = tolk_dtype_bytes(buffer->dtype);
+    if (tk_dtype_scalar(buffer->dtype) == TOLK_BOOL || u->n_src != 2 || at.stride != 1 ||
+        !tk_uop_int(u, TK_A_STORE_INBOUNDS) || !tk_uop_is_const(size) ||
+        size->attr[0].i < STREAM_BYTES / (int64_t)elem || lanes * elem < l->p->target->vec_bytes ||
+        divisor(at.u, 0) < (int64_t)lanes)
+        return false;
+    for (size_t k = 0; k < l->v.order.n; k++) {
+        const tolk_uop *x = l->v.order.at[k];
+        if (tk_uop_is(x, TK_OP_LOAD) && tk_kview_buffer(x->src[0]) == buffer)
+            return false;
+    }
+    return true;
+}
+
+static const tolk_uop *streamed(tk_lower *l, const tolk_uop *store) {
+    tk_attr attrs[2] = {store->attr[0], {.i = 1}};
+    return tk_uop(l->g, TK_OP_STORE, TOLK_VOID, store->src, store->n_src, attrs);
 }
 
 static bool emit_store(tk_lower *l, const tolk_uop *u) {
@@ -587,6 +627,8 @@ static bool emit_store(tk_lower *l, const tolk_uop *u) {
             last = place && x ? memory_op(l, TK_OP_STORE, TOLK_VOID, place, x, gate,
                                           tk_uop_int(u, TK_A_STORE_INBOUNDS))
                               : NULL;
+            if (last && should_stream(l, u, at, lanes))
+                last = streamed(l, last);
         }
         if (!effect(l, last, scope))
             return false;
@@ -606,9 +648,8 @@ static const tolk_uop *fold_lanes(tk_lower *l, tk_op op, const tolk_uop *x) {
     for (uint32_t w = tk_uop_lanes(x); w > 1; w /= 2) {
         const tolk_uop *half[2][TOLK_MAX_LANES];
         for (uint32_t i = 0; i < w; i++)
-            half[i / (w / 2)][i % (w / 2)] =
-                tk_uop(g, TK_OP_INDEX, dt, (const tolk_uop *[]){x, tk_uop_index_const(g, i)}, 2,
-                       NULL);
+            half[i / (w / 2)][i % (w / 2)] = tk_uop(
+                g, TK_OP_INDEX, dt, (const tolk_uop *[]){x, tk_uop_index_const(g, i)}, 2, NULL);
         const tolk_uop *lo = half[0][0], *hi = half[1][0];
         if (w > 2) {
             lo = tk_uop(g, TK_OP_STACK, tolk_dtype_vec(dt, w / 2), half[0], w / 2, NULL);
@@ -832,12 +873,12 @@ static bool emit_after(tk_lower *l, const tolk_uop *u) {
             ok = tk_vec_push(&src, token);
     }
     /* Values may be AFTER too; only buffers need the token, values are pinned by their loads. */
-    bool is_buffer = tk_uop_is(tk_kview_buffer(u), TK_OP_BUFFER) ||
-                     tk_uop_is(tk_kview_buffer(u), TK_OP_PARAM);
-    const tolk_uop *r = !ok                       ? NULL
-                        : src.n > 1 && is_buffer ? tk_uop(l->g, TK_OP_AFTER, buffer->dtype, src.at,
-                                                          src.n, NULL)
-                                                  : buffer;
+    bool is_buffer =
+        tk_uop_is(tk_kview_buffer(u), TK_OP_BUFFER) || tk_uop_is(tk_kview_buffer(u), TK_OP_PARAM);
+    const tolk_uop *r = !ok ? NULL
+                        : src.n > 1 && is_buffer
+                            ? tk_uop(l->g, TK_OP_AFTER, buffer->dtype, src.at, src.n, NULL)
+                            : buffer;
     tk_vec_fini(&src);
     uint32_t n = is_buffer ? 1 : instances(l, tk_kview_set(&l->v, u));
     tk_lval *v = r ? new_values(l, u, n) : NULL;

@@ -19,10 +19,10 @@ enum { MAX_PEELS = 8, MAX_COPY = 3000 };
 
 /* Where one loop can be split. */
 typedef struct cut {
-    const tolk_uop *closer;  /* END or REDUCE ... */
-    const tolk_uop *range;   /* ... that closes this */
-    const tolk_uop *main;    /* iterations of the main part */
-    const tolk_uop *rest;    /* iterations of the rest */
+    const tolk_uop *closer; /* END or REDUCE ... */
+    const tolk_uop *range;  /* ... that closes this */
+    const tolk_uop *main;   /* iterations of the main part */
+    const tolk_uop *rest;   /* iterations of the rest */
 } cut;
 
 static bool small(tk_bound b) {
@@ -58,8 +58,8 @@ static const tolk_uop *true_below(tolk_graph *g, const tk_kview *v, const tk_ste
     if (!small(tk_bounds(bound)) || tk_bounds(bound).lo < 0 || rb.hi != n - 1 || rb.lo < 0)
         return NULL;
     const tolk_uop *count = tk_uop_index_const(g, n);
-    const tolk_uop *up = tk_sym_floordiv(
-        g, tk_sym_add(g, bound, tk_uop_index_const(g, n - 1)), count);
+    const tolk_uop *up =
+        tk_sym_floordiv(g, tk_sym_add(g, bound, tk_uop_index_const(g, n - 1)), count);
     if (!up || up != tk_sym(g, range->src[0]))
         return NULL;
     return tk_sym_floordiv(g, bound, count);
@@ -90,8 +90,7 @@ static bool find_cut(tk_pass *p, const tk_kview *v, tk_step *steps, const tolk_u
             continue;
         copied++;
         /* Accumulators carry their state from one iteration to the next through `after`. */
-        if (!reduce && tk_uop_is(u, TK_OP_STORE) &&
-            !tk_kview_is_global(tk_kview_buffer(u->src[0])))
+        if (!reduce && tk_uop_is(u, TK_OP_STORE) && !tk_kview_is_global(tk_kview_buffer(u->src[0])))
             return false;
         if (!is_guard(u))
             continue;
@@ -171,8 +170,9 @@ static const tolk_uop *end_with(tolk_graph *g, const tolk_uop *end, const tolk_u
             ok = tk_vec_push(&src, end->src[i]);
         else if (by)
             ok = tk_vec_push(&src, by);
-    const tolk_uop *r =
-        !ok ? NULL : src.n == 1 ? effect : tk_uop(g, TK_OP_END, TOLK_VOID, src.at, src.n, NULL);
+    const tolk_uop *r = !ok          ? NULL
+                        : src.n == 1 ? effect
+                                     : tk_uop(g, TK_OP_END, TOLK_VOID, src.at, src.n, NULL);
     tk_vec_fini(&src);
     return r;
 }
@@ -186,8 +186,7 @@ static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step
     /* Two parts of one size would be one node. */
     if (rest_range && rest_range == main_range)
         return NULL;
-    const tolk_uop *at =
-        rest_range ? tk_uop2(g, TK_OP_ADD, rest_range, c->main) : c->main;
+    const tolk_uop *at = rest_range ? tk_uop2(g, TK_OP_ADD, rest_range, c->main) : c->main;
     const tolk_uop *value = c->closer->src[0];
     const tolk_uop *a = copy_with(p, v, steps, value, c, main_range, true);
     const tolk_uop *b = copy_with(p, v, steps, value, c, at, false);
@@ -223,8 +222,7 @@ tolk_status tk_pass_peel(tk_pass *p, const tolk_uop **root, tolk_error *err) {
             const tolk_uop *u = v.order.at[k];
             for (uint32_t i = tk_kview_closes(u); i < u->n_src && !next; i++) {
                 cut c;
-                if (!tk_uop_is(u->src[i], TK_OP_RANGE) ||
-                    !find_cut(p, &v, steps, u, u->src[i], &c))
+                if (!tk_uop_is(u->src[i], TK_OP_RANGE) || !find_cut(p, &v, steps, u, u->src[i], &c))
                     continue;
                 const tolk_uop *to = split_closer(p, &v, steps, &c);
                 if (to)

@@ -113,8 +113,8 @@ static const tolk_uop *copy_node(tk_pass *p, const tolk_uop *u, const tolk_uop *
     for (uint32_t i = 0; i < u->n_src; i++)
         if (!src[i])
             return NULL;
-    const tolk_uop *r = tk_uop_is(u, TK_OP_SPECIAL) ? special_range(g, u, src[0])
-                                                    : tk_uop_import(g, u, src);
+    const tolk_uop *r =
+        tk_uop_is(u, TK_OP_SPECIAL) ? special_range(g, u, src[0]) : tk_uop_import(g, u, src);
     if (r && (tk_uop_is(r, TK_OP_LOAD) || tk_uop_is(r, TK_OP_STORE)) &&
         tk_uop_is(r->src[0], TK_OP_INDEX)) {
         const tolk_uop *in[3] = {r->src[0], r->n_src > 1 ? r->src[1] : NULL,

@@ -49,21 +49,22 @@ static const tolk_uop *checked_place(tolk_graph *g, const tolk_uop *place) {
     return r;
 }
 
-static const tolk_uop *prove(void *user, const tk_kview *v, const tolk_uop *u,
-                             const tolk_uop **src, uint32_t n) {
+static const tolk_uop *prove(void *user, const tk_kview *v, const tolk_uop *u, const tolk_uop **src,
+                             uint32_t n) {
     (void)v;
     tk_pass *p = user;
     bool load = tk_uop_is(u, TK_OP_LOAD), store = tk_uop_is(u, TK_OP_STORE);
     if (!load && !store)
         return tk_uop_with_src(p->g, u, src, n);
     const tolk_uop *gate = n == 3 ? src[2] : NULL;
-    tk_attr inbounds = {.i = p->bounds == TOLK_BOUNDS_TRUST || tk_access_proved(src[0], gate)};
-    if (!inbounds.i) {
+    tk_attr attrs[2] = {{.i = p->bounds == TOLK_BOUNDS_TRUST || tk_access_proved(src[0], gate)},
+                        {.i = store && tk_uop_int(u, TK_A_STORE_STREAM)}};
+    if (!attrs[0].i) {
         src[0] = checked_place(p->g, src[0]);
         if (!src[0])
             return NULL;
     }
-    return tk_uop(p->g, tk_uop_op(u), u->dtype, src, n, &inbounds);
+    return tk_uop(p->g, tk_uop_op(u), u->dtype, src, n, attrs);
 }
 
 tolk_status tk_pass_prove(tk_pass *p, const tolk_uop **root, tolk_error *err) {

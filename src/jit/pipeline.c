@@ -59,7 +59,8 @@ static tolk_status check(const tolk_uop *root, tolk_stage stage, const char *nam
 tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *opts,
                             const tk_target *target, tolk_bounds bounds, bool strict,
                             tk_pipeline_end end, tk_pipeline *out, tolk_error *err) {
-    *out = (tk_pipeline){.pass = {.target = target, .bounds = bounds, .strict = strict, .opts = opts}};
+    *out =
+        (tk_pipeline){.pass = {.target = target, .bounds = bounds, .strict = strict, .opts = opts}};
     if (tk_graph_create(ctx, &out->pass.g) != TOLK_OK)
         return tk_status_nomem(err);
     const char *letters = tk_env_get(ctx, "TOLK_DUMP");

@@ -55,9 +55,8 @@ static tolk_status build_bytes(void *user, char **out, size_t *len, tolk_error *
     tk_pipeline p;
     char *object = NULL;
     size_t object_bytes = 0;
-    tolk_status st =
-        tk_pipeline_run(b->ctx, b->kernel, b->opts->opts, &b->target, b->opts->bounds,
-                        b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, err);
+    tolk_status st = tk_pipeline_run(b->ctx, b->kernel, b->opts->opts, &b->target, b->opts->bounds,
+                                     b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, err);
     if (st == TOLK_OK)
         st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL, TK_LLVM_OBJ, &object,
                           &object_bytes, err);
@@ -66,6 +65,11 @@ static tolk_status build_bytes(void *user, char **out, size_t *len, tolk_error *
     tk_strbuf_text_free(&b->ctx->al, object);
     tk_pipeline_fini(&p);
     return st;
+}
+
+static bool check_bytes(const void *bytes, size_t len) {
+    tk_meta_view view;
+    return tk_meta_open(bytes, len, &view);
 }
 
 /* All that shapes the code, as bytes. */
@@ -119,10 +123,12 @@ tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_c
                          tolk_program **out, tolk_error *err) {
     uint64_t start = now_ns();
     if (!device || !sink || !out)
-        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_compile: device, sink or out is "
-                                                           "NULL");
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "tolk_compile: device, sink or out is "
+                              "NULL");
     TK_TRY(check_opts(&opts, err));
     tolk_ctx *ctx = device->ctx;
+    tk_ctx_after_fork(ctx);
     const tk_host *host = device->backend->host(device);
     build b = {ctx, sink, opts, {0}};
     const char *name = target_name(ctx, opts), *missing;
@@ -142,8 +148,8 @@ tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_c
         atomic_init(&p->refs, 1);
         p->ctx = ctx;
         p->device = device;
-        st = tk_cache_get(ctx, key.at, key.n, opts->no_cache != 0, build_bytes, &b, &p->binary,
-                          &p->cached, err);
+        st = tk_cache_get(ctx, key.at, key.n, opts->no_cache != 0, check_bytes, build_bytes, &b,
+                          &p->binary, &p->cached, err);
         if (st == TOLK_OK)
             st = open_program(p, err);
         if (st != TOLK_OK)
@@ -164,8 +170,10 @@ tolk_program *tolk_program_ref(tolk_program *program) {
 }
 
 void tolk_program_unref(tolk_program *program) {
-    if (program && atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) == 1)
+    if (program && atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) == 1) {
+        tk_ctx_after_fork(program->ctx);
         free_program(program);
+    }
 }
 
 tolk_status tolk_program_get_info(const tolk_program *program, tolk_program_info *out) {
@@ -193,8 +201,8 @@ static const char *describe(const tolk_program *p, const tk_meta_param *m, char 
         snprintf(buf, 160, "kernel %.60s: param \"%.60s\" (slot %lld)",
                  p->meta.strings + p->meta.head->name, name, (long long)m->slot);
     else
-        snprintf(buf, 160, "kernel %.60s: param in slot %lld",
-                 p->meta.strings + p->meta.head->name, (long long)m->slot);
+        snprintf(buf, 160, "kernel %.60s: param in slot %lld", p->meta.strings + p->meta.head->name,
+                 (long long)m->slot);
     return buf;
 }
 
@@ -236,10 +244,9 @@ static tolk_status check_buffers(const tolk_program *p, void *const *bufs, const
                                   "%s: its size is %lld elements with these scalars",
                                   describe(p, m, who), (long long)elems);
         if (bytes[b] < need)
-            return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
-                                  "%s: expected %zu bytes (%lld x %s), got %zu",
-                                  describe(p, m, who), need, (long long)elems,
-                                  tolk_dtype_name(m->dtype), bytes[b]);
+            return tk_status_fail(
+                err, TOLK_E_LAUNCH, TK_NO_NODE, "%s: expected %zu bytes (%lld x %s), got %zu",
+                describe(p, m, who), need, (long long)elems, tolk_dtype_name(m->dtype), bytes[b]);
         if (need && !bufs[b])
             return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE, "%s is NULL",
                                   describe(p, m, who));
@@ -293,9 +300,8 @@ static tolk_status report_fault(const tolk_program *p, const tk_launch *l, tolk_
     for (size_t i = 0; i < (size_t)p->meta.head->n_bufs + p->meta.head->n_vals; i++) {
         const tk_meta_param *m = &p->meta.params[i];
         if (m->slot == (int64_t)l->fault_slot && !m->is_scalar)
-            return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE,
-                                  "%s: index %lld is out of range", describe(p, m, who),
-                                  (long long)l->fault_index);
+            return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE, "%s: index %lld is out of range",
+                                  describe(p, m, who), (long long)l->fault_index);
     }
     return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE, "kernel %.60s: index %lld is out of range",
                           p->meta.strings + p->meta.head->name, (long long)l->fault_index);
@@ -360,6 +366,7 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
     if (!ctx || !sink || !text || !len)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: an argument is NULL");
     TK_TRY(check_opts(&opts, err));
+    tk_ctx_after_fork(ctx);
     TK_TRY(tolk_verify(sink, TOLK_STAGE_KERNEL, err));
     if (kind == TOLK_EMIT_UOP)
         return tolk_print(sink, text, len) == TOLK_OK ? TOLK_OK : tk_status_nomem(err);
@@ -368,10 +375,9 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
     TK_TRY(tolk_device_open(ctx, "CPU", &device, err));
     TK_TRY(tk_target_parse(device->backend->host(device), target_name(ctx, opts), &target, err));
     tk_pipeline p;
-    tolk_status st = tk_pipeline_run(ctx, sink, opts->opts, &target, opts->bounds,
-                                     opts->strict != 0,
-                                     kind == TOLK_EMIT_OPT ? TK_PIPELINE_OPT : TK_PIPELINE_PROGRAM,
-                                     &p, err);
+    tolk_status st =
+        tk_pipeline_run(ctx, sink, opts->opts, &target, opts->bounds, opts->strict != 0,
+                        kind == TOLK_EMIT_OPT ? TK_PIPELINE_OPT : TK_PIPELINE_PROGRAM, &p, err);
     if (st == TOLK_OK) {
         if (kind == TOLK_EMIT_OPT || kind == TOLK_EMIT_PROGRAM)
             st = tolk_print(kind == TOLK_EMIT_OPT ? p.opt : p.program, text, len);

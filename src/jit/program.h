@@ -10,7 +10,7 @@
 #include "jit/meta.h"
 
 /* Part of every cache key: raised with each change of what any pass or the emission makes. */
-enum { TK_CODE_VERSION = 2 };
+enum { TK_CODE_VERSION = 3 };
 
 struct tolk_program {
     _Atomic uint32_t refs;

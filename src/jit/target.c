@@ -74,6 +74,11 @@ static uint64_t consistent(uint64_t f) {
         f &= ~(BIT(AVX));
     if (!(f & BIT(AVX)))
         f &= ~(BIT(F16C) | BIT(FMA) | BIT(AVX2) | BIT(VAES) | BIT(VPCLMULQDQ));
+    /* To LLVM these imply the others, which would come back. */
+    if (!(f & BIT(AVX2)) || !(f & BIT(AES)))
+        f &= ~(BIT(VAES));
+    if (!(f & BIT(PCLMUL)))
+        f &= ~(BIT(VPCLMULQDQ));
     if (!(f & BIT(AVX2)) || !(f & BIT(FMA)) || !(f & BIT(F16C)))
         f &= ~(AVX512);
     if (!(f & BIT(AVX512F)) || (f & AVX512) != AVX512)

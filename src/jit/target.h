@@ -19,7 +19,8 @@ typedef struct tk_target {
     tk_arch arch;
     char triple[40];     /* LLVM's: "x86_64-unknown-linux-gnu" */
     char cpu[32];        /* LLVM's name, from tolk's own list: it sets the scheduling model */
-    char features[1024]; /* "+avx2,+fma,-avx512f,..." : what may be used, whatever the name implies */
+    char features[1024]; /* "+avx2,+fma,-avx512f,..." : what may be used, whatever the name implies
+                          */
     uint32_t vec_bytes;  /* widest vector register used: 16, 32, 64 */
     bool fma;            /* fused multiply-add in hardware */
     bool avx2;
@@ -58,10 +59,9 @@ typedef struct tk_host {
     size_t l1d_bytes, l2_bytes, l3_bytes;
 } tk_host;
 
-/* Target by its name: "native", a CPU of tolk's list, either with ",+feature" and ",-feature" behind
- * it. NULL: native. Errors: TOLK_E_ARG, naming what there is. */
-tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *out,
-                            tolk_error *err);
+/* Target by its name: "native", a CPU of tolk's list, either with ",+feature" and ",-feature"
+ * behind it. NULL: native. Errors: TOLK_E_ARG, naming what there is. */
+tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *out, tolk_error *err);
 /* Can the host run code for it? If not, *missing names a feature (static text). */
 bool tk_target_runs_on(const tk_target *target, const tk_host *host, const char **missing);
 
