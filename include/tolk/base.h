@@ -89,7 +89,7 @@ typedef enum tolk_log_level {
 } tolk_log_level;
 
 /* Called from any thread, one call at a time per context. text: one UTF-8 message, no newline at
- * its end, valid during the call only. */
+ * its end, valid during the call only. May not call the library with the same context. */
 typedef void (*tolk_log_fn)(void *user, tolk_log_level level, const char *text);
 
 /* How to make a context. Set it up with TOLK_CTX_OPTS_INIT; NULL and 0 mean the default. */
@@ -110,7 +110,8 @@ typedef struct tolk_ctx_opts {
 #define TOLK_CTX_OPTS_INIT {(uint32_t)sizeof(tolk_ctx_opts), 0, NULL, NULL, NULL, 0, 0, NULL, 0, 0}
 /* clang-format on */
 
-/* A context owns caches, settings and devices. Any thread may use it. */
+/* A context owns caches, settings and devices. Any thread may use it, and so may the child of a
+ * fork(), with everything that was made from it. */
 typedef struct tolk_ctx tolk_ctx;
 
 /* Make a context.
