@@ -397,6 +397,20 @@ LLVMValueRef tk_llvm_build_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef a
     return s;
 }
 
+LLVMValueRef tk_llvm_build_stream(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                  LLVMValueRef x) {
+    if (!address || !x || !legal(f, TK_LEGAL_STREAM, dtype, dtype))
+        return NULL;
+    unsigned bytes = alignment(dtype) * tolk_dtype_lanes(dtype);
+    LLVMValueRef s = LLVMBuildStore(f->b, x, address);
+    LLVMSetAlignment(s, bytes < 64 ? bytes : 64);
+    LLVMValueRef one = LLVMConstInt(LLVMInt32TypeInContext(f->lc), 1, 0);
+    LLVMMetadataRef md = LLVMValueAsMetadata(one);
+    LLVMSetMetadata(s, LLVMGetMDKindIDInContext(f->lc, "nontemporal", 11),
+                    LLVMMetadataAsValue(f->lc, LLVMMDNodeInContext2(f->lc, &md, 1)));
+    return s;
+}
+
 /* The four masked intrinsics differ in the order of their arguments. */
 static LLVMValueRef masked(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef address,
                            LLVMValueRef mask, LLVMValueRef x) {

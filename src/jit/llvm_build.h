@@ -87,6 +87,9 @@ LLVMValueRef tk_llvm_build_address(tk_llvm_fn *f, tolk_dtype element, LLVMValueR
 LLVMValueRef tk_llvm_build_load(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address);
 LLVMValueRef tk_llvm_build_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
                                  LLVMValueRef x);
+/* A store around the caches; address must be aligned to the value, or to 64 if that is larger. */
+LLVMValueRef tk_llvm_build_stream(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                  LLVMValueRef x);
 LLVMValueRef tk_llvm_build_masked_load(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
                                        LLVMValueRef mask, LLVMValueRef alt);
 LLVMValueRef tk_llvm_build_masked_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,

@@ -21,6 +21,7 @@
 enum {
     MAX_NODES = 32768,    /* instruction selection is superlinear in the size of a block */
     MAX_PIECES = 1 << 16, /* the same, in registers: wide vectors are taken apart */
+    MAX_BLOCK_PIECES = 1024,
     MAX_REGS = 1 << 14,
     MAX_REG_BITS = 1 << 26, /* of the sets of elements stored in loops */
     STREAM_ALIGN = 64       /* of buffers whose stores go around the caches */
@@ -60,7 +61,7 @@ typedef struct emitter {
     uint32_t widest;         /* bytes */
     uint64_t local_bytes;    /* of local buffers so far */
     bool streaming;          /* in the body for buffers that are aligned */
-    LLVMBasicBlockRef leave; /* where a cancelled loop goes; NULL: no loop polls */
+    LLVMBasicBlockRef leave; /* where a cancelled loop goes; NULL: none so far */
     LLVMValueRef cancel;     /* address of the flag */
 } emitter;
 
@@ -144,19 +145,15 @@ static bool add_regs(emitter *e, const tolk_uop *buffer) {
 /* ---- before the walk ---- */
 
 /* Registers that u takes, about; what is done lane by lane takes some a lane. */
-static bool count_pieces(emitter *e, const tolk_uop *u, uint64_t *pieces) {
+static uint32_t pieces_of(const emitter *e, const tolk_uop *u) {
     tk_op op = tk_uop_op(u);
     tolk_dtype dtype = op == TK_OP_STORE ? u->src[1]->dtype : u->dtype;
     uint32_t lanes = tolk_dtype_lanes(dtype), bytes = (uint32_t)tolk_dtype_bytes(dtype) * lanes;
-    if (lanes > 1 && bytes > e->widest)
-        e->widest = bytes;
-    *pieces += 1 + bytes / (e->f.target->vec_bytes ? e->f.target->vec_bytes : 16);
     bool scattered = (op == TK_OP_LOAD || op == TK_OP_STORE) && tk_uop_lanes(u->src[0]) > 1;
     bool divides =
         op == TK_OP_CDIV || op == TK_OP_CMOD || op == TK_OP_FLOORDIV || op == TK_OP_FLOORMOD;
-    if (scattered || divides)
-        *pieces += 4 * lanes;
-    return *pieces <= MAX_PIECES;
+    return 1 + bytes / (e->f.target->vec_bytes ? e->f.target->vec_bytes : 16) +
+           (scattered || divides ? 4 * lanes : 0);
 }
 
 /* Sizes, and the elements of reg buffers. */
@@ -173,7 +170,11 @@ static bool survey(emitter *e) {
         if (is_reg(u) && !add_regs(e, u))
             return false;
         openers += tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF);
-        if (!count_pieces(e, u, &pieces)) {
+        uint32_t bytes = (uint32_t)tolk_dtype_bytes(u->dtype) * tk_uop_lanes(u);
+        if (tk_uop_lanes(u) > 1 && bytes > e->widest)
+            e->widest = bytes;
+        pieces += pieces_of(e, u);
+        if (pieces > MAX_PIECES) {
             tk_llvm_build_fail(&e->f, TOLK_E_LIMIT,
                                "a program of more than %d vector registers' worth of values",
                                MAX_PIECES);
@@ -314,6 +315,12 @@ static bool merge_regs(emitter *e, const scope *s, LLVMBasicBlockRef end) {
     return e->f.status == TOLK_OK;
 }
 
+static LLVMBasicBlockRef leave(emitter *e) {
+    if (!e->leave)
+        e->leave = tk_llvm_build_block(&e->f, "leave");
+    return e->leave;
+}
+
 /* One look at the cancel flag; the function returns at once when it is set. */
 static bool poll(emitter *e) {
     tk_llvm_fn *f = &e->f;
@@ -324,7 +331,7 @@ static bool poll(emitter *e) {
     LLVMSetOrdering(flag, LLVMAtomicOrderingMonotonic);
     LLVMValueRef set =
         tk_llvm_build_bin(f, TK_LEGAL_NE, TOLK_U32, flag, tk_llvm_build_zero(f, TOLK_U32));
-    tk_llvm_build_branch(f, set, e->leave, go_on, TK_LLVM_UNLIKELY);
+    tk_llvm_build_branch(f, set, leave(e), go_on, TK_LLVM_UNLIKELY);
     tk_llvm_build_enter(f, go_on);
     return true;
 }
@@ -447,18 +454,8 @@ static bool is_streamed(const tolk_uop *u) {
 
 /* A store around the caches, of a whole vector at a place that is aligned to it. */
 static bool stream_store(emitter *e, const tk_llvm_access *a) {
-    tk_llvm_fn *f = &e->f;
-    uint32_t bytes = (uint32_t)tolk_dtype_bytes(a->dtype) * tolk_dtype_lanes(a->dtype);
-    LLVMValueRef at = tk_llvm_build_address(f, a->dtype, a->base, a->index, true);
-    LLVMValueRef s = tk_llvm_build_store(f, a->dtype, at, a->value);
-    if (!s)
-        return false;
-    LLVMValueRef one = LLVMConstInt(LLVMInt32TypeInContext(f->lc), 1, 0);
-    LLVMMetadataRef md = LLVMValueAsMetadata(one);
-    LLVMSetAlignment(s, bytes < STREAM_ALIGN ? bytes : STREAM_ALIGN);
-    LLVMSetMetadata(s, LLVMGetMDKindIDInContext(f->lc, "nontemporal", 11),
-                    LLVMMetadataAsValue(f->lc, LLVMMDNodeInContext2(f->lc, &md, 1)));
-    return true;
+    LLVMValueRef at = tk_llvm_build_address(&e->f, a->dtype, a->base, a->index, true);
+    return tk_llvm_build_stream(&e->f, a->dtype, at, a->value) != NULL;
 }
 
 static bool emit_store(emitter *e, const tolk_uop *u) {
@@ -641,11 +638,29 @@ static bool polls(const emitter *e) {
 }
 
 /* All instructions of the list, from the block where the builder stands to a return. */
+/* A new block every so often: scheduling takes time with the square of a block's size. A jump alone
+ * would be merged again, so it depends on what is always true and only we know. */
+static void split_block(emitter *e, uint32_t *pieces, const tolk_uop *u) {
+    tk_llvm_fn *f = &e->f;
+    *pieces += pieces_of(e, u);
+    if (*pieces <= MAX_BLOCK_PIECES)
+        return;
+    *pieces = 0;
+    LLVMBasicBlockRef next = tk_llvm_build_block(f, "next");
+    LLVMValueRef is_call =
+        LLVMBuildICmp(f->b, LLVMIntNE, f->env, LLVMConstNull(tk_llvm_build_pointer_type(f)), "");
+    tk_llvm_build_branch(f, is_call, next, leave(e), TK_LLVM_LIKELY);
+    tk_llvm_build_enter(f, next);
+}
+
 static bool emit_body(emitter *e) {
     tk_llvm_fn *f = &e->f;
-    for (uint32_t i = 0; i < e->linear->n_src; i++)
+    uint32_t pieces = 0;
+    for (uint32_t i = 0; i < e->linear->n_src; i++) {
+        split_block(e, &pieces, e->linear->src[i]);
         if (!emit_node(e, e->linear->src[i]))
             return false;
+    }
     if (e->scopes.n)
         return broken(e, tk_vec_last(&e->scopes).opener, "still open at the end");
     /* What went around the caches is visible when the function is left. */
@@ -697,7 +712,6 @@ static bool emit_function(emitter *e, const char *symbol) {
             f, TOLK_U8, f->env, tk_llvm_build_const(f, TOLK_INDEX, offsetof(tolk_kenv, cancel)),
             true);
         e->cancel = LLVMBuildLoad2(f->b, tk_llvm_build_pointer_type(f), at, "");
-        e->leave = tk_llvm_build_block(f, "leave");
     }
     LLVMValueRef aligned = buffers_aligned(e);
     if (f->status != TOLK_OK)

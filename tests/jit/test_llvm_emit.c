@@ -525,6 +525,43 @@ static void test_emit_a_program_of_too_many_instructions_is_refused(void **state
     tk_code_fini(&c);
 }
 
+typedef struct giant {
+    const char *target;
+    tolk_dtype dtype; /* with lanes */
+    uint32_t n;
+} giant;
+
+/* A sum of n loads in one block. Exit code: the status. */
+static int emit_giant(void *arg) {
+    const giant *g = arg;
+    tk_code c;
+    tk_code_init(&c);
+    tolk_dtype one = tk_dtype_scalar(g->dtype);
+    const tolk_uop *x = tk_code_param(&c, one, tk_code_index(&c, 1 << 20), 0), *sum = NULL;
+    for (uint32_t i = 0; i < g->n; i++) {
+        const tolk_uop *at = tk_code_index(&c, (int64_t)i * 64);
+        const tolk_uop *v = tk_code_load(&c, g->dtype, tk_code_place(&c, x, at), NULL, NULL, true);
+        sum = sum ? tk_code_op(&c, TK_OP_ADD, sum, v, NULL) : v;
+    }
+    tk_code_store(&c, tk_code_place(&c, x, tk_code_index(&c, 0)), sum, NULL, true);
+    tk_target target = tk_code_any_target(g->target);
+    char *out = NULL;
+    return (int)try_emit(&c, &target, tk_code_done(&c), TK_LLVM_OBJ, &out, NULL);
+}
+
+static void test_CG_13_a_giant_block_is_compiled_in_bounded_time_or_refused(void **state) {
+    (void)state;
+    static const giant cases[] = {{"x86-64", TOLK_F32, 4000},
+                                  {"x86-64", TOLK_F32, 50000},
+                                  {"x86-64", TOLK_F64 | 6 << 8, 900},
+                                  {"x86-64", TOLK_F64 | 6 << 8, 8000}};
+    static const tolk_status want[] = {TOLK_OK, TOLK_E_LIMIT, TOLK_OK, TOLK_E_LIMIT};
+    for (int i = 0; i < 4; i++) {
+        giant g = cases[i];
+        assert_int_equal(tk_test_child(emit_giant, &g, 60), want[i]);
+    }
+}
+
 /* y[i] = x[i] * x[i] + x[i], 8 lanes. */
 static const tolk_uop *small_program(tk_code *c) {
     const tolk_uop *n = tk_code_index(c, 64);
@@ -660,6 +697,7 @@ int main(void) {
         cmocka_unit_test(test_emit_scalar_params_are_taken_from_the_low_bytes),
         cmocka_unit_test(test_emit_what_the_table_does_not_list_is_unsupported_by_name),
         cmocka_unit_test(test_emit_a_program_of_too_many_instructions_is_refused),
+        cmocka_unit_test(test_CG_13_a_giant_block_is_compiled_in_bounded_time_or_refused),
         cmocka_unit_test(test_NUM_05_text_has_no_fast_math_and_code_no_contraction),
         cmocka_unit_test(test_emit_twice_gives_the_same_bytes_also_after_the_context_was_renewed),
         cmocka_unit_test(test_emit_from_several_threads_at_once_succeeds),

@@ -129,15 +129,15 @@ const tolk_uop *tk_code_place(tk_code *c, const tolk_uop *buffer, const tolk_uop
 const tolk_uop *tk_code_load(tk_code *c, tolk_dtype dtype, const tolk_uop *place,
                              const tolk_uop *alt, const tolk_uop *gate, bool inbounds) {
     const tolk_uop *src[3] = {place, alt, gate};
-    tk_attr attr = {.i = inbounds};
-    return tk_code_add(c, tk_uop(c->g, TK_OP_LOAD, dtype, src, gate ? 3 : 1, &attr));
+    tk_attr attrs[4] = {{.i = inbounds}};
+    return tk_code_add(c, tk_uop(c->g, TK_OP_LOAD, dtype, src, gate ? 3 : 1, attrs));
 }
 
 const tolk_uop *tk_code_store(tk_code *c, const tolk_uop *place, const tolk_uop *value,
                               const tolk_uop *gate, bool inbounds) {
     const tolk_uop *src[3] = {place, value, gate};
-    tk_attr attr = {.i = inbounds};
-    return tk_code_add(c, tk_uop(c->g, TK_OP_STORE, TOLK_VOID, src, gate ? 3 : 2, &attr));
+    tk_attr attrs[4] = {{.i = inbounds}};
+    return tk_code_add(c, tk_uop(c->g, TK_OP_STORE, TOLK_VOID, src, gate ? 3 : 2, attrs));
 }
 
 const tolk_uop *tk_code_range(tk_code *c, const tolk_uop *size, int64_t axis, bool poll) {
