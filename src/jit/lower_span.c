@@ -5,8 +5,9 @@
  *
  * Each effect of the sink that is closed by global ranges takes as many iterations of the flattened
  * range as its leading global ranges have together; several effects stand one behind another. What
- * is not closed by global ranges takes one iteration. Where one effect waits for another (AFTER on
- * memory that all see) the whole kernel takes one.
+ * is not closed by global ranges takes one iteration. Where the order of effects matters (AFTER on
+ * memory that all see, or one buffer in two effects that are not both unordered) the whole kernel
+ * takes one.
  */
 #include "jit/lower.h"
 
@@ -53,6 +54,56 @@ static bool flat_effects(const tolk_uop *sink, tk_uops *out) {
     }
     tk_vec_fini(&todo);
     return ok;
+}
+
+static bool is_unordered_effect(const tolk_uop *e) {
+    return tk_uop_is(e, TK_OP_END) && tk_uop_is(e->src[1], TK_OP_RANGE) &&
+           is_unordered(tk_kview_axis(e->src[1]));
+}
+
+enum { LOADED = 1, STORED = 2 };
+
+/* Mark which buffers that all see an effect touches; by id. */
+static bool touches(const tolk_uop *e, uint8_t *marks) {
+    tk_kview v;
+    if (!tk_kview_init(&v, e))
+        return false;
+    for (size_t k = 0; k < v.order.n; k++) {
+        const tolk_uop *u = v.order.at[k];
+        bool load = tk_uop_is(u, TK_OP_LOAD);
+        if ((load || tk_uop_is(u, TK_OP_STORE)) && tk_kview_is_global(tk_kview_buffer(u->src[0])))
+            marks[tk_kview_buffer(u->src[0])->id] |= load ? LOADED : STORED;
+    }
+    tk_kview_fini(&v);
+    return true;
+}
+
+/* Do two effects meet in a buffer, one of them storing, and one of them in order? Then the order of
+ * the sink counts. Iterations of two unordered effects may interleave as they like. */
+static bool effects_meet(const tk_lower *l, const tk_uops *effects, bool *failed) {
+    size_t n = l->v.n_ids;
+    uint8_t *marks = effects->n > 1 ? tk_alloc(l->al, 3 * n) : NULL;
+    bool meet = false;
+    *failed = effects->n > 1 && !marks;
+    if (!marks)
+        return false;
+    /* seen: by all effects so far; ordered: by those that are in order. */
+    uint8_t *now = marks, *seen = marks + n, *ordered = marks + 2 * n;
+    memset(marks, 0, 3 * n);
+    for (size_t i = 0; i < effects->n && !meet && !*failed; i++) {
+        bool unordered = is_unordered_effect(effects->at[i]);
+        memset(now, 0, n);
+        *failed = !touches(effects->at[i], now);
+        for (size_t b = 0; b < n && !*failed; b++) {
+            const uint8_t *before = unordered ? ordered : seen;
+            meet |= now[b] && before[b] && ((now[b] | before[b]) & STORED);
+            seen[b] |= now[b];
+            if (!unordered)
+                ordered[b] |= now[b];
+        }
+    }
+    tk_alloc_free(l->al, marks, 3 * n);
+    return meet;
 }
 
 /* Number of ranges of an END, from source 1, that go into the flattened range. */
@@ -234,6 +285,42 @@ static double work_inside(const tk_lower *l, const tk_uops *effects) {
     return total;
 }
 
+static bool has_param(const tk_kview *v, int64_t slot) {
+    for (size_t k = 0; k < v->order.n; k++)
+        if (tk_uop_is(v->order.at[k], TK_OP_PARAM) &&
+            tk_uop_int(v->order.at[k], TK_A_PARAM_SLOT) == slot)
+            return true;
+    return false;
+}
+
+/* Every param of the kernel as given stands in the program, so that both have the same arguments,
+ * even where nothing uses one of them any more. */
+static bool list_lost_params(tk_lower *l) {
+    tolk_graph *g = l->g;
+    tk_kview given;
+    if (!tk_kview_init(&given, l->p->given))
+        return false;
+    bool ok = true;
+    for (size_t k = 0; k < given.order.n && ok; k++) {
+        const tolk_uop *u = given.order.at[k];
+        if (!tk_uop_is(u, TK_OP_PARAM) || has_param(&l->v, tk_uop_int(u, TK_A_PARAM_SLOT)))
+            continue;
+        if (tk_uop_int(u, TK_A_PARAM_SPACE) != TK_SPACE_ALU) {
+            const tolk_uop *size = tk_uop_index_const(g, 1);
+            const tolk_uop *shape = u->n_src ? u->src[0] : size;
+            if (!tk_uop_is(shape, TK_OP_STACK))
+                size = shape;
+            else
+                for (uint32_t i = 0; i < shape->n_src && size; i++)
+                    size = tk_sym_mul(g, size, shape->src[i]);
+            u = size ? tk_uop_with_src(g, u, &size, 1) : NULL;
+        }
+        ok = u && tk_lower_place(l, u) >= 0;
+    }
+    tk_kview_fini(&given);
+    return ok;
+}
+
 static bool set_up(tk_lower *l) {
     for (size_t r = 0; r < l->v.ranges.n; r++) {
         const tolk_uop *range = l->v.ranges.at[r];
@@ -254,7 +341,6 @@ static bool set_up(tk_lower *l) {
     }
     if (tk_lower_scope(l, -1, NULL) != 0)
         return false;
-    /* Every param of the kernel stands in the program, so that both have the same arguments. */
     for (size_t k = 0; k < l->v.order.n; k++) {
         const tolk_uop *u = l->v.order.at[k];
         if (tk_uop_is(u, TK_OP_PARAM) && tk_lower_place(l, u) < 0)
@@ -262,7 +348,7 @@ static bool set_up(tk_lower *l) {
         if (tk_uop_is(u, TK_OP_BUFFER) && !set_up_buffer(l, u))
             return false;
     }
-    return true;
+    return list_lost_params(l);
 }
 
 static const tolk_uop *run(tk_lower *l) {
@@ -272,7 +358,9 @@ static const tolk_uop *run(tk_lower *l) {
     tk_vec_init(&effects, l->al);
     if (!flat_effects(sink, &effects))
         goto done;
-    bool one = effects_depend(&l->v);
+    bool failed, one = effects_depend(&l->v) || effects_meet(l, &effects, &failed);
+    if (!one && failed)
+        goto done;
     const tolk_uop *total = tk_uop_index_const(g, one ? 1 : 0);
     for (size_t i = 0; i < effects.n && !one && total; i++) {
         const tolk_uop *size = span_size(g, effects.at[i], flattened_ranges(effects.at[i]));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "jit/meta.h"
 
+#include "ir/bounds.h"
 #include "ir/dtype.h"
 #include "ir/mathfn.h"
 #include "ir/sym.h"
@@ -19,13 +20,41 @@ typedef struct writer {
     tk_access_pairs pairs;
 } writer;
 
+/* Can the launch compute it: is it made of scalar arguments alone? */
+static bool is_size(const tk_kview *v, const tolk_uop *size) {
+    const uint64_t *set = tk_kview_set(v, size);
+    for (uint32_t w = 0; w < v->words; w++)
+        if (set[w])
+            return false;
+    tk_uops todo;
+    tk_vec_init(&todo, v->al);
+    int looks = 0; /* a larger expression would be too large for the metadata, too */
+    bool ok = tk_vec_push(&todo, size);
+    while (ok && todo.n) {
+        const tolk_uop *u = tk_vec_pop(&todo);
+        ok = !tk_uop_is(u, TK_OP_LOAD) && looks++ < TK_EXPR_MAX_STEPS;
+        for (uint32_t i = 0; i < u->n_src && ok; i++)
+            ok = tk_vec_push(&todo, u->src[i]);
+    }
+    tk_vec_fini(&todo);
+    return ok;
+}
+
 /* Iterations in which u runs: the product of the sizes of the ranges it depends on. */
 static const tolk_uop *times(tolk_graph *g, const tk_kview *v, const tolk_uop *u) {
     const tolk_uop *n = tk_uop_index_const(g, 1);
     const uint64_t *set = tk_kview_set(v, u);
-    for (size_t r = 0; r < v->ranges.n && n; r++)
-        if (tk_set_has(set, (uint32_t)r))
-            n = tk_sym_mul(g, n, v->ranges.at[r]->src[0]);
+    for (size_t r = 0; r < v->ranges.n && n; r++) {
+        if (!tk_set_has(set, (uint32_t)r))
+            continue;
+        const tolk_uop *size = v->ranges.at[r]->src[0];
+        /* A size that moves with an outer loop, or is data, counts as its most. */
+        if (!is_size(v, size)) {
+            tk_bound b = tk_bounds(size);
+            size = tk_uop_index_const(g, b.state == 1 && b.hi > 0 && b.hi < INT32_MAX ? b.hi : 1);
+        }
+        n = size ? tk_sym_mul(g, n, size) : NULL;
+    }
     return n;
 }
 
@@ -140,7 +169,7 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
     TK_TRY(add_expr(w, count_bytes(w, v, true), &head.stored_bytes, err));
     head.name = add_string(w, tolk_kernel_name(sink));
     head.opts = add_string(w, w->p->pass.applied);
-    TK_TRY(tk_access_inplace(sink, &w->pairs));
+    TK_TRY(tk_access_inplace(w->p->kernel, &w->pairs));
     head.n_steps = (uint32_t)w->steps.n;
     head.n_pairs = (uint32_t)w->pairs.n;
     while (w->strings.n % 8)

@@ -18,6 +18,8 @@ typedef struct tk_pass {
     tolk_bounds bounds;
     bool strict;
     const char *opts; /* loop options to apply; NULL: the heuristic chooses */
+    /* pass_prepare leaves this: */
+    const tolk_uop *given; /* the kernel as it was given, in g: its params are the arguments */
     /* pass_opts leaves this: */
     char *applied; /* the options applied, text of base/strbuf.h; owned by the pipeline */
     /* pass_group leaves this: */

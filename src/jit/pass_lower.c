@@ -100,7 +100,11 @@ int tk_lower_place(tk_lower *l, const tolk_uop *u) {
         }
         if (!ready)
             continue;
-        if (l->pin > 0 && !is_root_node(x))
+        /* What a branch needs is listed in it, unless it belongs outside of the loop around the
+         * branch: there it would stand before the branch's own copy of it, and code behind the
+         * branch would see that copy. */
+        if (l->pin > 0 && !is_root_node(x) &&
+            l->scopes.at[scope].depth + 1 >= l->scopes.at[l->pin].depth)
             scope = l->pin;
         if (!list(l, x, scope))
             return -1;

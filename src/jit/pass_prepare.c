@@ -5,7 +5,7 @@
  * Needs:  stage kernel, verified; may belong to another graph.
  * Leaves: stage kernel in p->g. No SPECIAL: grid indices are global ranges closed around the
  *         effects that use them. No gated index: where(valid, i, invalid) became the access's gate.
- *         Index arithmetic is simplified.
+ *         Index arithmetic is simplified. p->given is the kernel before that.
  * Errors: TOLK_E_UNSUPPORTED for work-groups, local memory, barriers, shuffles, atomics, wmma and
  *         narrow floats, naming what was met.
  */
@@ -181,6 +181,7 @@ tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err) 
     const tolk_uop *r = st == TOLK_OK ? map[(*root)->id] : NULL;
     if (r && specials)
         r = close_specials(p, r);
+    p->given = r;
     if (r)
         r = tk_sym(p->g, r);
     if (st == TOLK_OK && !r)

@@ -61,7 +61,7 @@ static tolk_status build_bytes(void *user, char **out, size_t *len, tolk_error *
         st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL, TK_LLVM_OBJ, &object,
                           &object_bytes, err);
     if (st == TOLK_OK)
-        st = tk_meta_write(&p, p.kernel, object, object_bytes, out, len, err);
+        st = tk_meta_write(&p, p.pass.given, object, object_bytes, out, len, err);
     tk_strbuf_text_free(&b->ctx->al, object);
     tk_pipeline_fini(&p);
     return st;
