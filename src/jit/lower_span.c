@@ -106,8 +106,7 @@ static bool effects_meet(const tk_lower *l, const tk_uops *effects, bool *failed
     return meet;
 }
 
-/* Number of ranges of an END, from source 1, that go into the flattened range. */
-static uint32_t flattened_ranges(const tolk_uop *end) {
+uint32_t tk_lower_flattened(const tolk_uop *end) {
     if (!tk_uop_is(end, TK_OP_END))
         return 0;
     uint32_t n = 0;
@@ -263,7 +262,7 @@ static double work_inside(const tk_lower *l, const tk_uops *effects) {
     if (!outer)
         return 0;
     for (size_t i = 0; i < effects->n; i++) {
-        uint32_t n = flattened_ranges(effects->at[i]);
+        uint32_t n = tk_lower_flattened(effects->at[i]);
         for (uint32_t j = 1; j <= n; j++)
             tk_set_add(outer, tk_kview_no(&l->v, effects->at[i]->src[j]));
     }
@@ -363,7 +362,7 @@ static const tolk_uop *run(tk_lower *l) {
         goto done;
     const tolk_uop *total = tk_uop_index_const(g, one ? 1 : 0);
     for (size_t i = 0; i < effects.n && !one && total; i++) {
-        const tolk_uop *size = span_size(g, effects.at[i], flattened_ranges(effects.at[i]));
+        const tolk_uop *size = span_size(g, effects.at[i], tk_lower_flattened(effects.at[i]));
         total = size ? tk_sym_add(g, total, size) : NULL;
     }
     if (!total)
@@ -382,7 +381,7 @@ static const tolk_uop *run(tk_lower *l) {
                 goto done;
             continue;
         }
-        uint32_t n = flattened_ranges(effects.at[i]);
+        uint32_t n = tk_lower_flattened(effects.at[i]);
         const tolk_uop *size = span_size(g, effects.at[i], n);
         /* The pieces of grouped reductions stand first; the others wait for all of them. */
         bool first = l->p->pieces && tk_uop_is_int(offset, l->p->pieces);
@@ -421,11 +420,14 @@ static void fini(tk_lower *l) {
 
 tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     const tolk_uop *kernel = tk_lower_kinds(p, *root);
-    if (!kernel)
-        return tk_pass_failed(p, err);
     tk_lower l = {.p = p, .g = p->g, .al = p->g->al};
-    if (!tk_kview_init(&l.v, kernel))
-        return tk_status_nomem(err);
+    if (!kernel || !tk_kview_init(&l.v, kernel))
+        return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);
+    bool flattened = !effects_depend(&l.v);
+    tk_kview_fini(&l.v);
+    kernel = tk_lower_empty(p, kernel, flattened);
+    if (!kernel || !tk_kview_init(&l.v, kernel))
+        return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);
     tk_vec_init(&l.unrolled, l.al);
     tk_vec_init(&l.lane_ranges, l.al);
     tk_vec_init(&l.scopes, l.al);

@@ -159,17 +159,24 @@ static const tolk_uop *resized(tolk_graph *g, const tolk_uop *r, const tolk_uop 
     return out;
 }
 
-/* END(value, its ranges with c->range replaced by `by`, or dropped if by is NULL). */
-static const tolk_uop *end_with(tolk_graph *g, const tolk_uop *end, const tolk_uop *effect,
-                                const tolk_uop *range, const tolk_uop *by) {
+/* END(effect, its ranges with c->range replaced by `by`, or dropped if by is NULL). Sizes of ranges
+ * that depend on it get its value `at` there, as they do in the effect. */
+static const tolk_uop *end_with(tk_pass *p, const tk_kview *v, const tk_step *steps, const cut *c,
+                                const tolk_uop *effect, const tolk_uop *by, const tolk_uop *at,
+                                bool main) {
+    tolk_graph *g = p->g;
+    const tolk_uop *end = c->closer;
     TK_VEC(const tolk_uop *) src;
     tk_vec_init(&src, g->al);
     bool ok = tk_vec_push(&src, effect);
-    for (uint32_t i = 1; i < end->n_src && ok; i++)
-        if (end->src[i] != range)
-            ok = tk_vec_push(&src, end->src[i]);
-        else if (by)
-            ok = tk_vec_push(&src, by);
+    for (uint32_t i = 1; i < end->n_src && ok; i++) {
+        const tolk_uop *r =
+            end->src[i] == c->range ? by : copy_with(p, v, steps, end->src[i], c, at, main);
+        if (!r && end->src[i] != c->range)
+            ok = false;
+        else if (r)
+            ok = tk_vec_push(&src, r);
+    }
     const tolk_uop *r = !ok          ? NULL
                         : src.n == 1 ? effect
                                      : tk_uop(g, TK_OP_END, TOLK_VOID, src.at, src.n, NULL);
@@ -180,7 +187,10 @@ static const tolk_uop *end_with(tolk_graph *g, const tolk_uop *end, const tolk_u
 static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step *steps,
                                     const cut *c) {
     tolk_graph *g = p->g;
-    bool one_left = tk_uop_is_int(c->rest, 1);
+    /* The range of unordered iterations stays even for a single one: it says that they are. */
+    tk_axis kind = tk_kview_axis(c->range);
+    bool unordered = kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD;
+    bool one_left = tk_uop_is_int(c->rest, 1) && !unordered;
     const tolk_uop *main_range = resized(g, c->range, c->main);
     const tolk_uop *rest_range = one_left ? NULL : resized(g, c->range, c->rest);
     /* Two parts of one size would be one node. */
@@ -193,8 +203,8 @@ static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step
     if (!a || !b)
         return NULL;
     if (tk_uop_is(c->closer, TK_OP_END)) {
-        a = end_with(g, c->closer, a, c->range, main_range);
-        b = end_with(g, c->closer, b, c->range, rest_range);
+        a = end_with(p, v, steps, c, a, main_range, main_range, true);
+        b = end_with(p, v, steps, c, b, rest_range, at, false);
         return a && b ? tk_uop(g, TK_OP_GROUP, TOLK_VOID, (const tolk_uop *[]){a, b}, 2, NULL)
                       : NULL;
     }
