@@ -80,6 +80,12 @@ bool tk_lower_is_unrolled(tk_axis kind);
  * loops. The values stay the same. */
 const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root);
 
+/* lower_empty.c: accesses inside of loops that may have no iteration get a gate. flattened: the
+ * leading global ranges of the sink's effects become the flattened range. NULL on failure. */
+const tolk_uop *tk_lower_empty(tk_pass *p, const tolk_uop *root, bool flattened);
+/* lower_span.c: number of ranges of an END, from source 1, that go into the flattened range. */
+uint32_t tk_lower_flattened(const tolk_uop *end);
+
 /* pass_lower.c: visit root and all it needs, in the scopes that are open now. */
 bool tk_lower_visit(tk_lower *l, const tolk_uop *root);
 /* Visit an END some of whose loops are open already: start->scope is the body of the last of them,

@@ -110,6 +110,14 @@ static bool two_lanes(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
+/* A loop has one size: it cannot be another one in each lane or copy. */
+static bool sizes_depend(const tk_kview *v, const tolk_uop *range) {
+    for (size_t r = 0; r < v->ranges.n; r++)
+        if (tk_kview_depends(v, v->ranges.at[r]->src[0], range))
+            return true;
+    return false;
+}
+
 static bool keeps_kind(const tk_kview *v, const tolk_uop *range) {
     tk_axis kind = tk_kview_axis(range);
     const tolk_uop *size = range->src[0];
@@ -122,7 +130,7 @@ static bool keeps_kind(const tk_kview *v, const tolk_uop *range) {
     } else if (n < 1 || n > MAX_UNROLL) {
         return false;
     }
-    if (!order_allows(v, range))
+    if (!order_allows(v, range) || (sizes_depend(v, range) && !folds_halves(v, range)))
         return false;
     return !closed_by_end(v, range) || !carries_state(v, range);
 }
@@ -141,13 +149,15 @@ const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root) {
                 continue;
             if (!keeps_kind(&v, range))
                 bad = range;
-            blocked |= kind == TK_AXIS_LANE && two_lanes(&v, range) && folds_halves(&v, range);
+            blocked |= kind == TK_AXIS_LANE && folds_halves(&v, range) &&
+                       (two_lanes(&v, range) || sizes_depend(&v, range));
         }
         if (!bad) {
             tk_kview_fini(&v);
             if (blocked)
-                return tk_graph_fail(p->g, TOLK_E_UNSUPPORTED,
-                                     "reductions over lane ranges that are nested");
+                return tk_graph_fail(
+                    p->g, TOLK_E_UNSUPPORTED,
+                    "reductions over lane ranges that are nested, or that sizes depend on");
             return root;
         }
         exchange s = {bad, demoted(p->g, bad, axis)};

@@ -439,6 +439,14 @@ static bool two_lane_ranges(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
+/* Does the size of another loop depend on this one? */
+static bool sizes_depend(const tk_kview *v, const tolk_uop *range) {
+    for (size_t r = 0; r < v->ranges.n; r++)
+        if (tk_kview_depends(v, v->ranges.at[r]->src[0], range))
+            return true;
+    return false;
+}
+
 static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bool strict,
                          const tolk_uop **root, tolk_error *err) {
     if (opt->axis >= axes->n) {
@@ -452,6 +460,10 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
     int64_t amount;
     bool reduce = closed_by_reduce(v, range), end = closed_by_end(v, range);
     bool splittable = kind == TK_AXIS_GLOBAL || kind == TK_AXIS_LOOP || kind == TK_AXIS_THREAD;
+    if ((opt->kind == TK_OPT_UPCAST || opt->kind == TK_OPT_LANE || opt->kind == TK_OPT_UNROLL ||
+         opt->kind == TK_OPT_GROUPTOP) &&
+        sizes_depend(v, range))
+        return refuse(err, opt, "the size of another loop depends on the axis");
     switch (opt->kind) {
     case TK_OPT_SWAP:
         if (opt->arg >= (int64_t)axes->n)

@@ -494,6 +494,29 @@ static const tolk_uop *buffer_value(const tk_lower *l, const tolk_uop *place) {
     return b[0].u;
 }
 
+/* List what loads memory (or a select behind the load) in the scope where it belongs, however
+ * little its operands depend on: outside of the loop around it, it could be out of its buffer. */
+static bool list_access(tk_lower *l, const tolk_uop *r, int scope) {
+    if (!r)
+        return false;
+    const tolk_uop *load = r;
+    while (!tk_uop_is(load, TK_OP_LOAD))
+        load = load->src[tk_uop_is(load, TK_OP_WHERE) ? 1 : 0];
+    if (visible(l, load) < 0) {
+        int deepest = scope;
+        for (uint32_t i = 0; i < load->n_src; i++) {
+            int s = tk_lower_place(l, load->src[i]);
+            if (s < 0)
+                return false;
+            if (l->scopes.at[s].depth > l->scopes.at[deepest].depth)
+                deepest = s;
+        }
+        if (!list(l, load, deepest))
+            return false;
+    }
+    return tk_lower_place(l, r) >= 0;
+}
+
 static bool emit_load(tk_lower *l, const tolk_uop *u) {
     tolk_graph *g = l->g;
     const uint64_t *set = tk_kview_set(&l->v, u);
@@ -550,7 +573,7 @@ static bool emit_load(tk_lower *l, const tolk_uop *u) {
                               inbounds);
             }
         }
-        if (tk_lower_place(l, r) < 0)
+        if (reg ? tk_lower_place(l, r) < 0 : !list_access(l, r, scope_of(l, u)))
             return false;
         find_values(l, u)[k] = uniform(r);
     }
