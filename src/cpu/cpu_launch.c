@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cpu/cpu_launch.h"
 
+#include "base/gate.h"
 #include "base/status.h"
 #include "jit/device.h"
 
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* In operations plus bytes. A region costs 1-2 us when the team is awake and a few tens after an
@@ -45,8 +47,9 @@ static void fp_leave(fp_env old) {
 typedef struct job {
     const tk_launch *launch;
     const _Atomic uint32_t *cancel;
-    int64_t from, to; /* the iterations of this part of the launch ... */
-    int64_t chunks;   /* ... and how many chunks they are cut into */
+    _Atomic uint32_t *stop; /* the same where it may be set; or NULL */
+    int64_t from, to;       /* the iterations of this part of the launch ... */
+    int64_t chunks;         /* ... and how many chunks they are cut into */
     void *scratch;
     _Atomic int64_t next;        /* next chunk nobody has taken */
     _Atomic int64_t fault_chunk; /* lowest chunk that faulted; chunks if none did */
@@ -106,19 +109,66 @@ static void run_inline(tk_launch *l, void *scratch, const _Atomic uint32_t *canc
     l->fault_index = env.fault_index;
 }
 
+/* ---- teams ---- */
+
+/* Regions that go on, for exit(): OpenMP is taken apart then. The flags of some of them, so that
+ * they end at once. */
+static tk_gate gate;
+static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
+enum { FLAGS = 64 };
+static _Atomic(_Atomic uint32_t *) flags[FLAGS];
+
+static void close_gate(void) {
+    tk_gate_close(&gate);
+    for (int i = 0; i < FLAGS; i++) {
+        _Atomic uint32_t *flag = atomic_load(&flags[i]);
+        if (flag)
+            atomic_store(flag, 1);
+    }
+    tk_gate_wait(&gate, 60000);
+}
+
+static void forked(void) {
+    tk_gate_forked(&gate);
+    for (int i = 0; i < FLAGS; i++)
+        atomic_store(&flags[i], NULL);
+}
+
+static void guard(void) {
+    (void)atexit(close_gate); /* if one fails all is as if it were not there */
+    (void)pthread_atfork(NULL, NULL, forked);
+}
+
+/* Tell exit() of a region's flag. The slot, or FLAGS. */
+static int show_flag(const job *j) {
+    int i = 0;
+    for (; j->stop && i < FLAGS; i++) {
+        _Atomic uint32_t *none = NULL;
+        if (atomic_compare_exchange_strong(&flags[i], &none, j->stop))
+            return i;
+    }
+    return FLAGS;
+}
+
 static void run_chunks(job *j, int threads) {
-    if (threads <= 1) {
+    pthread_once(&guard_once, guard);
+    if (threads <= 1 || !tk_gate_enter(&gate)) {
         work(j, 0);
         return;
     }
+    int shown = show_flag(j);
 #pragma omp parallel num_threads(threads) default(none) shared(j)
     work(j, omp_get_thread_num());
+    if (shown < FLAGS)
+        atomic_store(&flags[shown], NULL);
+    tk_gate_leave(&gate);
 }
 
 /* The iterations [from, to), in chunks. */
 static void run_part(tk_launch *l, int64_t from, int64_t to, void *scratch,
-                     const _Atomic uint32_t *cancel, int threads) {
-    job j = {.launch = l, .cancel = cancel, .from = from, .to = to, .scratch = scratch};
+                     const _Atomic uint32_t *cancel, _Atomic uint32_t *stop, int threads) {
+    job j = {
+        .launch = l, .cancel = cancel, .stop = stop, .from = from, .to = to, .scratch = scratch};
     double pieces = l->work / CHUNK_WORK;
     j.chunks = pieces > 1e6 ? 1000000 : (int64_t)pieces + 1;
     if (threads > 1 && j.chunks < 4 * (int64_t)threads)
@@ -139,15 +189,16 @@ static void run_part(tk_launch *l, int64_t from, int64_t to, void *scratch,
     }
 }
 
-static void run(tk_launch *l, void *scratch, const _Atomic uint32_t *cancel, int threads) {
+static void run(tk_launch *l, void *scratch, const _Atomic uint32_t *cancel, _Atomic uint32_t *stop,
+                int threads) {
     if (l->work < PARALLEL_WORK) {
         run_inline(l, scratch, cancel);
         return;
     }
     if (l->pieces > 0)
-        run_part(l, 0, l->pieces, scratch, cancel, threads);
+        run_part(l, 0, l->pieces, scratch, cancel, stop, threads);
     if (l->span > l->pieces)
-        run_part(l, l->pieces, l->span, scratch, cancel, threads);
+        run_part(l, l->pieces, l->span, scratch, cancel, stop, threads);
 }
 
 tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *launch,
@@ -167,7 +218,8 @@ tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *
     }
     const _Atomic uint32_t *cancel;
     int slot = tk_device_enter(device, &cancel);
-    run(launch, scratch, cancel, (int)max_threads);
+    run(launch, scratch, cancel, slot < 0 ? NULL : &device->slot[slot].half.cancel,
+        (int)max_threads);
     tolk_status st = TOLK_OK;
     if (atomic_load_explicit(cancel, memory_order_relaxed))
         st = tk_status_fail(err, TOLK_E_CANCELLED, TK_NO_NODE, "the launch was cancelled");

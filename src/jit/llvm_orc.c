@@ -211,8 +211,13 @@ tolk_status tk_llvm_link(tolk_ctx *ctx, const void *object, size_t len, const ch
         tk_alloc_free(&ctx->al, code, sizeof *code);
         return tk_status_nomem(err);
     }
+    tolk_status st = tk_llvm_pool_enter(err);
+    if (st != TOLK_OK) {
+        tk_alloc_free(&ctx->al, code, sizeof *code);
+        return st;
+    }
     pthread_mutex_lock(&l->lock);
-    tolk_status st = start(l, err);
+    st = start(l, err);
     if (st == TOLK_OK)
         st = tk_code_alloc(ctx, len + alignment_bytes(object, len), &l->piece, err);
     if (st == TOLK_OK) {
@@ -227,6 +232,7 @@ tolk_status tk_llvm_link(tolk_ctx *ctx, const void *object, size_t len, const ch
             tk_code_free(ctx, &code->piece);
     }
     pthread_mutex_unlock(&l->lock);
+    tk_llvm_pool_leave();
     if (st != TOLK_OK) {
         tk_alloc_free(&ctx->al, code, sizeof *code);
         return st;

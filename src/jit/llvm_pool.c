@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "jit/llvm_pool.h"
 
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "jit/llvm_api.h"
 
 #include <llvm-c/Target.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct pool {
@@ -20,8 +22,8 @@ const char *tk_llvm_version(void) {
 
 /* ---- targets ---- */
 
-/* LLVM's registry of targets belongs to the process and has no lock: these are the library's only
- * variables. */
+/* LLVM's registry of targets belongs to the process and has no lock: these, and the gate below, are
+ * the library's only variables. */
 static pthread_once_t x86_once = PTHREAD_ONCE_INIT, aarch64_once = PTHREAD_ONCE_INIT;
 
 static void init_x86(void) {
@@ -98,6 +100,43 @@ tolk_status tk_llvm_pool_machine(tk_llvm_session *s, const tk_target *target,
     return TOLK_OK;
 }
 
+/* ---- the gate ---- */
+
+/* Exit handlers run in reverse order of their registration, and LLVM registers destructors of its
+ * tables when it makes them: at load, and in its first compilations. Ours has to come after those,
+ * so it is registered again after compilations, more and more seldom. */
+static tk_gate gate;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static _Atomic uint32_t leaves;
+
+static void close_gate(void) {
+    tk_gate_close(&gate);
+    tk_gate_wait(&gate, 60000);
+}
+
+static void forked(void) {
+    tk_gate_forked(&gate);
+}
+
+static void guard_fork(void) {
+    (void)pthread_atfork(NULL, NULL, forked); /* without it a child's exit() may wait in vain */
+}
+
+tolk_status tk_llvm_pool_enter(tolk_error *err) {
+    pthread_once(&fork_once, guard_fork);
+    return tk_gate_enter(&gate)
+               ? TOLK_OK
+               : tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE,
+                                "nothing can be compiled any more: the process is in exit()");
+}
+
+void tk_llvm_pool_leave(void) {
+    uint32_t n = atomic_fetch_add_explicit(&leaves, 1, memory_order_relaxed);
+    if (n < 32 || (n & (n - 1)) == 0)
+        (void)atexit(close_gate);
+    tk_gate_leave(&gate);
+}
+
 /* ---- sessions ---- */
 
 static void diagnostic(LLVMDiagnosticInfoRef info, void *user) {
@@ -153,7 +192,7 @@ static pool *get_pool(tolk_ctx *ctx) {
     return there;
 }
 
-tolk_status tk_llvm_pool_take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *err) {
+static tolk_status take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *err) {
     pool *p = get_pool(ctx);
     if (!p)
         return tk_status_nomem(err);
@@ -179,6 +218,14 @@ tolk_status tk_llvm_pool_take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *
     return TOLK_OK;
 }
 
+tolk_status tk_llvm_pool_take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *err) {
+    TK_TRY(tk_llvm_pool_enter(err));
+    tolk_status st = take(ctx, out, err);
+    if (st != TOLK_OK)
+        tk_llvm_pool_leave();
+    return st;
+}
+
 void tk_llvm_pool_give(tolk_ctx *ctx, tk_llvm_session *s) {
     if (s->log.n && !s->log.failed)
         tk_log_keep(ctx, s->log.at, s->log.n);
@@ -192,4 +239,5 @@ void tk_llvm_pool_give(tolk_ctx *ctx, tk_llvm_session *s) {
     s->next = p->free;
     p->free = s;
     pthread_mutex_unlock(&p->lock);
+    tk_llvm_pool_leave();
 }

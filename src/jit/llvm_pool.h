@@ -38,7 +38,14 @@ typedef struct tk_llvm_session {
 /* Tell LLVM of a target family; needed before anything is made for it. Once a process does it, the
  * further calls cost nothing. Threads: any. */
 void tk_llvm_pool_init_arch(tk_arch arch);
-/* A session for this thread alone. Errors: TOLK_E_NOMEM. */
+/* Around everything that runs in LLVM but the freeing of its objects. When the process calls
+ * exit(), LLVM's tables are destroyed under the threads that still run: exit() waits for those
+ * between enter and leave, and nobody enters any more. Errors: TOLK_E_COMPILE, then. Threads: any.
+ */
+tolk_status tk_llvm_pool_enter(tolk_error *err);
+void tk_llvm_pool_leave(void);
+/* A session for this thread alone, entered. Errors: of tk_llvm_pool_enter, Errors:
+ * TOLK_E_NOMEM. */
 tolk_status tk_llvm_pool_take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *err);
 /* Give it back; what LLVM said becomes tolk_last_log. All modules of its context are gone by now.
  */
