@@ -233,6 +233,13 @@ static tolk_status check_op(const kernel *k, const tolk_uop *u) {
         return TOLK_OK;
     case TK_OP_AFTER:
         return tk_verify_after(k->cx, u);
+    case TK_OP_LOAD:
+    case TK_OP_STORE:
+    case TK_OP_ATOMIC_ADD:
+        if (kind_of(k, u->src[0]) != TK_VERIFY_PLACE)
+            return FAIL(k, u, "operand 0 is %s, expected a place (index of a buffer)",
+                        op_name(u->src[0]));
+        return TOLK_OK;
     case TK_OP_END:
         if (u->src[0]->dtype != TOLK_VOID)
             return FAIL(k, u, "operand 0 is %s, expected an effect", op_name(u->src[0]));

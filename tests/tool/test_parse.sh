@@ -97,6 +97,25 @@ sed 's/ = /\t=\t/' "$examples/scale.uop" >tabs.uop
 "$jit" fmt tabs.uop >out 2>err
 case $? in 0 | 2) ;; *) problem "tabs: exit $?" ;; esac
 
+# a store must have a place: a scalar, a buffer and a value are none
+not_a_place() { # NODE: what is stored to
+    sed -e "s/store void (%3/store void (%$1/" >store.uop <<'END'
+tolk.uop 1
+%0 = param f32 {slot=0, name="y"}
+%1 = param f32 {slot=1, name="s", space=alu}
+%2 = const f32 1
+%3 = index f32 (%0)
+%4 = store void (%3, %1)
+%5 = store void (%3, %2)
+%6 = sink void (%4, %5) {name="store"}
+END
+    refuse 'store' "$jit" run store.uop --set s=1
+    refuse 'store' "$jit" emit store.uop --emit=asm
+}
+for node in 0 1 2; do
+    not_a_place $node
+done
+
 # PARSE-01: deep graphs on a small stack
 chain() {
     printf 'tolk.uop 1\n%%0 = param f32 {slot=0, name="y"}\n%%1 = index f32 (%%0)\n'
