@@ -100,13 +100,39 @@ static void print_difference(job *j, const char *device, const char *target, con
     printf(" (0x%" PRIx64 ")\n", y);
 }
 
-/* Run the interpreter on `kernel` and keep its results. A range error is a result, too. */
+/* Run the interpreter on `kernel` and keep its results. A range error is a result, too. The kernel
+ * may be a form of the one bound that has lost params which change nothing: each takes its argument
+ * by its slot. */
 static int interpret(job *j, const tolk_uop *kernel, uint32_t flags, tolk_status *result) {
     tk_binding *b = j->binding;
     tolk_error err = TOLK_ERROR_INIT;
     tk_binding_rewind(b);
-    *result =
-        tolk_interpret_with(kernel, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, flags, &err);
+    tk_binding own = {.bufs = calloc(b->n + 1, sizeof *own.bufs),
+                      .bytes = calloc(b->n + 1, sizeof *own.bytes),
+                      .vals = calloc(b->n + 1, sizeof *own.vals)};
+    int ok = own.bufs && own.bytes && own.vals;
+    size_t n = ok ? tolk_kernel_param_count(kernel) : 0, buf = 0, val = 0;
+    for (size_t i = 0, k = 0; i < b->n && k < n; i++) { /* both in ascending order of slots */
+        const tk_arg *a = &b->args[i];
+        tolk_param_info info;
+        int kept = !tolk_kernel_param(kernel, k, &info) && info.slot == a->info.slot;
+        if (kept && a->info.is_scalar) {
+            own.vals[own.n_vals++] = b->vals[val];
+        } else if (kept) {
+            own.bufs[own.n_bufs] = b->bufs[buf];
+            own.bytes[own.n_bufs++] = b->bytes[buf];
+        }
+        k += kept;
+        *(a->info.is_scalar ? &val : &buf) += 1;
+    }
+    if (ok)
+        *result = tolk_interpret_with(kernel, own.bufs, own.bytes, own.n_bufs, own.vals, own.n_vals,
+                                      flags, &err);
+    free(own.bufs);
+    free(own.bytes);
+    free(own.vals);
+    if (!ok)
+        return tk_report_failed("out of memory");
     if (*result && *result != TOLK_E_RANGE)
         return tk_report_error(j->path, *result, &err);
     for (size_t i = 0; i < b->n_bufs; i++)

@@ -45,4 +45,30 @@ expect 0 "$jit" verify "$examples/axpy.uop" --rounds 6
 shrink 100 gather
 expect 0 "$jit" verify small.uop
 has 'accesses out of range included'
+
+# params that the loop options' form has lost: it takes the others by their slots
+cat >small.uop <<'end'
+tolk.uop 1
+%0 = param i32 {slot=0, name="z", space=alu}
+%1 = const index 16
+%2 = param i32 (%1) {slot=1, name="x"}
+%3 = param i32 {slot=2, name="n", space=alu, min=7, max=7}
+%4 = cast index (%3)
+%5 = param i32 (%4) {slot=3, name="y"}
+%6 = param i32 {slot=4, name="a", space=alu}
+%7 = range index (%4) {axis=0, kind=global}
+%8 = index i32 (%2, %7)
+%9 = load i32 (%8)
+%10 = const i32 0
+%11 = mul i32 (%9, %10)
+%12 = mul i32 (%0, %10)
+%13 = add i32 (%11, %12)
+%14 = add i32 (%13, %6)
+%15 = index i32 (%5, %7)
+%16 = store void (%15, %14)
+%17 = end void (%16, %7)
+%18 = sink void (%17) {name="k"}
+end
+expect 0 "$jit" verify small.uop
+has ' 0 differ'
 finish
