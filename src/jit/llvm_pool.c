@@ -119,7 +119,7 @@ static void forked(void) {
 }
 
 static void guard_fork(void) {
-    (void)pthread_atfork(NULL, NULL, forked); /* without it a child's exit() may wait in vain */
+    (void)pthread_atfork(NULL, NULL, forked); /* without it the end of a child may wait in vain */
 }
 
 tolk_status tk_llvm_pool_enter(tolk_error *err) {
@@ -127,7 +127,7 @@ tolk_status tk_llvm_pool_enter(tolk_error *err) {
     return tk_gate_enter(&gate)
                ? TOLK_OK
                : tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE,
-                                "nothing can be compiled any more: the process is in exit()");
+                                "nothing can be compiled any more: the process is ending");
 }
 
 void tk_llvm_pool_leave(void) {
