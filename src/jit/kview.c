@@ -55,6 +55,11 @@ bool tk_kview_init(tk_kview *v, const tolk_uop *root) {
             tk_set_add(set, v->range_no[u->id]);
             continue;
         }
+        /* How often a loop runs depends on what its size depends on. */
+        for (uint32_t i = open; i < u->n_src; i++)
+            if (tk_uop_is(u->src[i], TK_OP_RANGE))
+                for (uint32_t w = 0; w < v->words; w++)
+                    set[w] |= tk_kview_set(v, u->src[i]->src[0])[w];
         for (uint32_t i = open; i < u->n_src; i++) {
             const uint64_t *closed = tk_kview_set(v, u->src[i]);
             for (uint32_t w = 0; w < v->words; w++)

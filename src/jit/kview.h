@@ -48,6 +48,14 @@ static inline bool tk_kview_depends(const tk_kview *v, const tolk_uop *u, const 
 static inline uint32_t tk_kview_closes(const tolk_uop *u) {
     return tk_uop_is(u, TK_OP_END) || tk_uop_is(u, TK_OP_REDUCE) ? 1 : u->n_src;
 }
+/* Does u depend on the range, or is it a REDUCE over it? A fold over lanes of what is the same in
+ * each of them depends on the lanes nowhere. */
+static inline bool tk_kview_involves(const tk_kview *v, const tolk_uop *u, const tolk_uop *range) {
+    for (uint32_t i = 1; tk_uop_is(u, TK_OP_REDUCE) && i < u->n_src; i++)
+        if (u->src[i] == range)
+            return true;
+    return tk_kview_depends(v, u, range);
+}
 /* The buffer behind a place or buffer expression: through INDEX and AFTER to PARAM or BUFFER. */
 const tolk_uop *tk_kview_buffer(const tolk_uop *u);
 /* Is it memory that other iterations and the caller see (param, global buffer)? */

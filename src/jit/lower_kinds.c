@@ -97,14 +97,13 @@ static const tolk_uop *replace(void *user, const tk_kview *v, const tolk_uop *u,
 }
 
 static bool two_lanes(const tk_kview *v, const tolk_uop *range) {
-    uint32_t no = tk_kview_no(v, range);
     for (size_t k = 0; k < v->order.n; k++) {
-        const uint64_t *set = tk_kview_set(v, v->order.at[k]);
-        if (!tk_set_has(set, no))
+        const tolk_uop *u = v->order.at[k];
+        if (!tk_kview_involves(v, u, range))
             continue;
         for (size_t r = 0; r < v->ranges.n; r++)
-            if (r != no && tk_set_has(set, (uint32_t)r) &&
-                tk_kview_axis(v->ranges.at[r]) == TK_AXIS_LANE)
+            if (v->ranges.at[r] != range && tk_kview_axis(v->ranges.at[r]) == TK_AXIS_LANE &&
+                tk_kview_involves(v, u, v->ranges.at[r]))
                 return true;
     }
     return false;

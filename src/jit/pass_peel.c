@@ -89,6 +89,10 @@ static bool find_cut(tk_pass *p, const tk_kview *v, tk_step *steps, const tolk_u
         if (!tk_kview_depends(v, u, range))
             continue;
         copied++;
+        /* A part that is no loop has nothing that an order within its iterations could name. */
+        for (uint32_t i = 1; tk_uop_is(u, TK_OP_AFTER) && i < u->n_src; i++)
+            if (u->src[i] == range)
+                return false;
         /* Accumulators carry their state from one iteration to the next through `after`. */
         if (!reduce && tk_uop_is(u, TK_OP_STORE) && !tk_kview_is_global(tk_kview_buffer(u->src[0])))
             return false;

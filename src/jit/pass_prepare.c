@@ -9,7 +9,9 @@
  * Errors: TOLK_E_UNSUPPORTED for work-groups, local memory, barriers, shuffles, atomics, wmma and
  *         narrow floats, naming what was met.
  */
+#include "ir/bounds.h"
 #include "ir/dtype.h"
+#include "ir/scalar.h"
 #include "ir/sym.h"
 #include "jit/pass.h"
 
@@ -155,6 +157,35 @@ static const tolk_uop *close_specials(tk_pass *p, const tolk_uop *sink) {
     return r;
 }
 
+/* Loops that surely have no iteration: effects that never run, folds that give their
+ * identity. */
+static const tolk_uop *drop_empty(void *user, const tk_kview *v, const tolk_uop *u,
+                                  const tolk_uop **src, uint32_t n) {
+    (void)v;
+    tk_pass *p = user;
+    bool empty = false;
+    for (uint32_t i = tk_kview_closes(u); i < n; i++)
+        if (tk_uop_is(src[i], TK_OP_RANGE)) {
+            tk_bound b = tk_bounds(src[i]->src[0]);
+            empty |= b.state == 1 && b.hi <= 0;
+        }
+    if (!empty)
+        return tk_uop_with_src(p->g, u, src, n);
+    if (tk_uop_is(u, TK_OP_END))
+        return tk_uop(p->g, TK_OP_GROUP, TOLK_VOID, NULL, 0, NULL);
+    return tk_uop_const(p->g, u->dtype,
+                        tk_scalar_identity((tk_rop)tk_uop_int(u, TK_A_REDUCE_OP), u->dtype));
+}
+
+static const tolk_uop *without_empty_loops(tk_pass *p, const tolk_uop *root) {
+    tk_kview v;
+    if (!tk_kview_init(&v, root))
+        return tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");
+    const tolk_uop *r = tk_kview_rebuild(&v, drop_empty, p);
+    tk_kview_fini(&v);
+    return r;
+}
+
 tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     tk_kview v;
     if (!tk_kview_init(&v, *root))
@@ -182,6 +213,8 @@ tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err) 
     if (r && specials)
         r = close_specials(p, r);
     p->given = r;
+    if (r)
+        r = without_empty_loops(p, r);
     if (r)
         r = tk_sym(p->g, r);
     if (st == TOLK_OK && !r)
