@@ -30,8 +30,14 @@ typedef struct variant {
 static bool fails(const tolk_uop *kernel, void *user) {
     const variant *v = user;
     bool refused;
-    return !tk_diff_check(&diff, kernel, v->target, v->opts, v->strict, v->seed, &refused) &&
-           !strncmp(diff.what, v->kind, strlen(v->kind));
+    char *text;
+    size_t len;
+    assert_int_equal(tolk_print(kernel, &text, &len), TOLK_OK);
+    tk_diff_note(text);
+    bool failed = !tk_diff_check(&diff, kernel, v->target, v->opts, v->strict, v->seed, &refused);
+    tk_diff_note(NULL);
+    tolk_free_text(diff.ctx, text);
+    return failed && !strncmp(diff.what, v->kind, strlen(v->kind));
 }
 
 static void report(const tolk_uop *kernel, variant *v) {

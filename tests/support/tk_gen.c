@@ -573,7 +573,11 @@ static const tolk_uop *an_accumulator(gen *s, tolk_dtype dt, unsigned depth) {
         default:
             next = tk_uop3(s->g, TK_OP_MULACC, x, cur, x);
         }
-        const tolk_uop *step = tolk_store(s->g, tolk_index(s->g, acc, &zero, 1), next);
+        /* A product of integers may be found to be 0 and so lose its order behind the start. */
+        a = tolk_dtype_is_float(dt)
+                ? acc
+                : tk_uop(s->g, TK_OP_AFTER, dt, (const tolk_uop *[]){acc, st}, 2, NULL);
+        const tolk_uop *step = tolk_store(s->g, tolk_index(s->g, a, &zero, 1), next);
         const tolk_uop *end = tolk_end(s->g, step, &r, 1);
         /* init, too: the loop may have no iteration. */
         a = end ? tk_uop(s->g, TK_OP_AFTER, dt, (const tolk_uop *[]){acc, st, end}, 3, NULL) : NULL;
