@@ -18,6 +18,29 @@
 
 #include <stdbool.h>
 
+/* 1 in builds with that sanitizer. TSan delivers a signal when the thread next calls an instrumented
+ * function that may block: a handler never interrupts a compiled kernel. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TK_TEST_TSAN 1
+#endif
+#if __has_feature(address_sanitizer)
+#define TK_TEST_ASAN 1
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+#define TK_TEST_TSAN 1
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define TK_TEST_ASAN 1
+#endif
+#ifndef TK_TEST_TSAN
+#define TK_TEST_TSAN 0
+#endif
+#ifndef TK_TEST_ASAN
+#define TK_TEST_ASAN 0
+#endif
+
 /* The seed of random suites: TOLK_TEST_SEED, else the commit that was configured. Printed once. */
 uint64_t tk_test_seed(void);
 /* How much of each random suite to run, in percent: TOLK_TEST_SHARE, else 5. */
