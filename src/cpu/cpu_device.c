@@ -70,7 +70,7 @@ tolk_status tk_cpu_device_register(tolk_ctx *ctx, tolk_error *err) {
     if (!c)
         return tk_status_nomem(err);
     tk_cpu_detect(&c->host);
-    int64_t asked = ctx->threads ? ctx->threads : tk_env_int(ctx, "TOLK_THREADS", 0, 0, 4096);
+    int64_t asked = ctx->threads ? ctx->threads : tk_env_int(ctx, "TOLK_THREADS", 0, 1, 4096);
     c->threads = asked ? (uint32_t)asked : c->host.cores;
     tolk_status st = tk_device_register(ctx, &backend, "CPU", c, err);
     if (st != TOLK_OK)

@@ -14,7 +14,7 @@
  * few milliseconds, so that a launch can be cancelled between chunks. */
 #define PARALLEL_WORK 3e6
 #define CHUNK_WORK 2e7
-enum { SMALL_SCRATCH = 4096 };
+enum { SMALL_SCRATCH = 4096, MOST_THREADS = 1024 };
 
 /* ---- the floating-point environment ---- */
 
@@ -118,6 +118,9 @@ static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
 enum { FLAGS = 64 };
 static _Atomic(_Atomic uint32_t *) flags[FLAGS];
 
+/* Threads that this process was seen to have room for. */
+static _Atomic int proven = 1;
+
 static void close_gate(void) {
     tk_gate_close(&gate);
     for (int i = 0; i < FLAGS; i++) {
@@ -130,6 +133,7 @@ static void close_gate(void) {
 
 static void forked(void) {
     tk_gate_forked(&gate);
+    atomic_store(&proven, 1);
     for (int i = 0; i < FLAGS; i++)
         atomic_store(&flags[i], NULL);
 }
@@ -150,8 +154,41 @@ static int show_flag(const job *j) {
     return FLAGS;
 }
 
+static void *wait_for(void *lock) {
+    pthread_mutex_lock(lock);
+    pthread_mutex_unlock(lock);
+    return NULL;
+}
+
+/* How many threads of `threads` a team may have. OpenMP ends the process when the system gives it
+ * no more threads, so before a larger team than ever they are made once without it. */
+static int affordable(int threads) {
+    if (threads <= atomic_load_explicit(&proven, memory_order_relaxed))
+        return threads;
+    int limit = omp_get_thread_limit(); /* past that OpenMP prints a warning */
+    threads = threads < limit ? threads : limit;
+    pthread_t made[MOST_THREADS];
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    int n = 0, want = threads < MOST_THREADS ? threads - 1 : MOST_THREADS - 1;
+    pthread_mutex_lock(&lock);
+    while (n < want && pthread_create(&made[n], NULL, wait_for, &lock) == 0)
+        n++;
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; i < n; i++)
+        pthread_join(made[i], NULL);
+    pthread_mutex_destroy(&lock);
+    if (n < want)
+        return n ? n : 1; /* one less than there were: others make threads, too */
+    int old = atomic_load(&proven);
+    while (old < n + 1 && !atomic_compare_exchange_weak(&proven, &old, n + 1))
+        ;
+    return n + 1;
+}
+
 static void run_chunks(job *j, int threads) {
     pthread_once(&guard_once, guard);
+    if (threads > 1)
+        threads = affordable(threads);
     if (threads <= 1 || !tk_gate_enter(&gate)) {
         work(j, 0);
         return;
