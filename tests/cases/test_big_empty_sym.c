@@ -4,6 +4,7 @@
  */
 #include "cases/case.h"
 #include "support/tk_kernel.h"
+#include "support/tk_kernel_jit.h"
 
 #include <sys/mman.h>
 
@@ -222,5 +223,8 @@ int main(void) {
         cmocka_unit_test(test_SYM_05_bad_scalars_are_refused),
         cmocka_unit_test(test_SYM_07_split_axes_keep_to_the_size),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_add_compilers();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_close_compilers();
+    return failed;
 }

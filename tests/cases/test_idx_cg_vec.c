@@ -4,6 +4,7 @@
  */
 #include "cases/case.h"
 #include "support/tk_kernel.h"
+#include "support/tk_kernel_jit.h"
 
 /* ---- indexing ---- */
 
@@ -342,5 +343,8 @@ int main(void) {
         cmocka_unit_test(test_VEC_05_tail_equals_body_in_every_dtype),
         cmocka_unit_test(test_VEC_07_conditional_update_stays_conditional),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_add_compilers();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_close_compilers();
+    return failed;
 }

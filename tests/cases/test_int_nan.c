@@ -4,6 +4,7 @@
  */
 #include "cases/case.h"
 #include "support/tk_kernel.h"
+#include "support/tk_kernel_jit.h"
 
 static void test_INT_01_min_by_minus_one_does_not_trap(void **state) {
     (void)state;
@@ -232,5 +233,8 @@ int main(void) {
         cmocka_unit_test(test_NAN_05_no_identity_that_fails_for_nan),
         cmocka_unit_test(test_NAN_07_signs_of_zero),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_add_compilers();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_close_compilers();
+    return failed;
 }

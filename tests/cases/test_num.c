@@ -4,6 +4,7 @@
  */
 #include "cases/case.h"
 #include "support/tk_kernel.h"
+#include "support/tk_kernel_jit.h"
 
 #include "ir/narrow.h"
 
@@ -157,5 +158,8 @@ int main(void) {
         cmocka_unit_test(test_NUM_09_pow_of_special_pairs),
         cmocka_unit_test(test_NUM_11_special_operands_give_values),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_add_compilers();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_close_compilers();
+    return failed;
 }

@@ -4,6 +4,7 @@
  */
 #include "cases/case.h"
 #include "support/tk_kernel.h"
+#include "support/tk_kernel_jit.h"
 
 #include "ir/narrow.h"
 
@@ -264,5 +265,8 @@ int main(void) {
         cmocka_unit_test(test_CAST_05_bf16_rounds_and_keeps_nan),
         cmocka_unit_test(test_CAST_07_narrow_integers_stay_narrow),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_add_compilers();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_close_compilers();
+    return failed;
 }

@@ -27,14 +27,15 @@ enum { MAX_ENGINES = 8, CANARY = 0xa5, UNWRITTEN = 0xee, MARGIN = 256, MAX_ARGS 
 
 static struct {
     const char *name;
-    tk_kernel_fn fn;
+    tk_kernel_engine fn;
     bool fma;
 } engines[MAX_ENGINES] = {{"interpreter", tolk_interpret, true}};
 static size_t n_engines = 1;
 size_t tk_kernel_offset = 1;
+static bool interpreter_alone; /* the next runs, to save the time of compilations */
 static tolk_error last_error;
 
-void tk_kernel_add_engine(const char *name, tk_kernel_fn fn, bool fma) {
+void tk_kernel_add_engine(const char *name, tk_kernel_engine fn, bool fma) {
     assert_true(n_engines < MAX_ENGINES);
     engines[n_engines].name = name;
     engines[n_engines].fma = fma;
@@ -147,7 +148,7 @@ static void compare(const char *engine, bool fma, placement where, const guarded
 void tk_kernel_run_uop(const tolk_uop *kernel, const tk_kernel_arg *args, size_t n_args,
                        const int64_t *vals, size_t n_vals, tolk_status status) {
     assert_true(n_args <= MAX_ARGS);
-    size_t engines_here = tk_uop_is(kernel, TK_OP_SINK) ? n_engines : 1;
+    size_t engines_here = tk_uop_is(kernel, TK_OP_SINK) && !interpreter_alone ? n_engines : 1;
     bool lacking = engines_here > 1 && is_for_interpreter_only(kernel);
     for (size_t e = 0; e < engines_here; e++)
         for (placement where = ALIGNED; where < PLACEMENTS; where++) {
@@ -323,18 +324,31 @@ static void run_form(form f, const char *body, const tk_kernel_rows *rows, size_
     free(no_fma);
 }
 
+/* Is this one of the share of kernels that are compiled? All of them at 100 percent. */
+static bool is_drawn(void) {
+    static uint64_t rng, drawn;
+    if (!drawn++)
+        rng = tk_test_seed();
+    return tk_test_rand(&rng) % 100 < tk_test_share();
+}
+
 void tk_kernel_elementwise(const char *body, const tk_kernel_rows *rows) {
     if (rows->count > 64) {
         run_form(FROM_BUFFERS, body, rows, rows->count, 0);
         return;
     }
-    for (size_t i = 0; i < TK_KERNEL_N_SIZES; i++)
+    for (size_t i = 0; i < TK_KERNEL_N_SIZES; i++) {
+        interpreter_alone = tk_kernel_sizes[i] != 17 && !is_drawn();
         run_form(FROM_BUFFERS, body, rows, tk_kernel_sizes[i], 0);
-    run_form(FROM_BUFFERS_SYMBOLIC, body, rows, 1000, 0);
-    run_form(FROM_BUFFERS_SYMBOLIC, body, rows, 73, 0);
-    run_form(FROM_LOOP, body, rows, 73, 0);
-    for (size_t row = 0; row < rows->count; row++)
+    }
+    for (size_t row = 0; row < rows->count; row++) {
+        interpreter_alone = !is_drawn();
         run_form(FROM_CONSTANTS, body, rows, 17, row);
+    }
+    interpreter_alone = false;
+    for (size_t i = 0; i < TK_KERNEL_N_SIZES; i++)
+        run_form(FROM_BUFFERS_SYMBOLIC, body, rows, tk_kernel_sizes[i], 0);
+    run_form(FROM_LOOP, body, rows, 73, 0);
 }
 
 /* ---- reductions ---- */

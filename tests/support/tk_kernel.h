@@ -11,16 +11,16 @@
 #include <tolk/tolk.h>
 
 /* One way to run a kernel; as tolk_interpret(). */
-typedef tolk_status (*tk_kernel_fn)(const tolk_uop *kernel, void *const *bufs, const size_t *bytes,
-                                    size_t n_bufs, const int64_t *vals, size_t n_vals,
-                                    tolk_error *err);
+typedef tolk_status (*tk_kernel_engine)(const tolk_uop *kernel, void *const *bufs,
+                                        const size_t *bytes, size_t n_bufs, const int64_t *vals,
+                                        size_t n_vals, tolk_error *err);
 
 /* The engines: the interpreter, and what a test's main() adds (compilers for some CPU). Names live
  * as long as the process. fma: math functions are those of a target with FMA.
  *
  * What compilers do not have yet (narrow floats, work-groups) an added engine has to refuse with
  * TOLK_E_UNSUPPORTED; programs are not given to it. */
-void tk_kernel_add_engine(const char *name, tk_kernel_fn fn, bool fma);
+void tk_kernel_add_engine(const char *name, tk_kernel_engine fn, bool fma);
 
 /* One buffer argument. */
 typedef struct tk_kernel_arg {
@@ -65,7 +65,9 @@ typedef struct tk_kernel_rows {
  *   body: lines of text. The operands are %100 and %101, the result is %200, other numbers from 300
  *         on are free.
  *
- * More than 64 rows are run from buffers alone, once.
+ * Compilers get the size that is a scalar and the loop's index always, one constant size, and of
+ * the other constant sizes and operands the share of random suites (tk_test_share): each of them is
+ * a compilation. More than 64 rows are run from buffers alone, once.
  */
 void tk_kernel_elementwise(const char *body, const tk_kernel_rows *rows);
 
@@ -78,7 +80,7 @@ void tk_kernel_reduce(const char *op, tolk_dtype dtype, const uint64_t *data, si
 extern size_t tk_kernel_offset;
 
 /* For arrays that are too large for all that: the engines, and one run of text on one of them.
- * args: as tk_kernel_fn has them. */
+ * args: as tk_kernel_engine has them. */
 size_t tk_kernel_engines(void);
 tolk_status tk_kernel_run_on(size_t engine, const char *text, void *const *bufs,
                              const size_t *bytes, size_t n_bufs, const int64_t *vals,
