@@ -18,8 +18,8 @@
 
 #include <stdbool.h>
 
-/* 1 in builds with that sanitizer. TSan delivers a signal when the thread next calls an instrumented
- * function that may block: a handler never interrupts a compiled kernel. */
+/* 1 in builds with that sanitizer. TSan delivers a signal when the thread next calls an
+ * instrumented function that may block: a handler never interrupts a compiled kernel. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define TK_TEST_TSAN 1
