@@ -65,6 +65,20 @@ static const tolk_uop *true_below(tolk_graph *g, const tk_kview *v, const tk_ste
     return tk_sym_floordiv(g, bound, count);
 }
 
+/* Is a >= b, surely? Constants; or (x + k) // n and x // n with k >= 0. */
+static bool not_less(tolk_graph *g, const tolk_uop *a, const tolk_uop *b) {
+    if (a == b)
+        return true;
+    if (tk_uop_is_const(a) && tk_uop_is_const(b))
+        return a->attr[0].i >= b->attr[0].i;
+    if (!tk_uop_is(a, TK_OP_FLOORDIV) || !tk_uop_is(b, TK_OP_FLOORDIV) || a->src[1] != b->src[1] ||
+        !tk_uop_is_const(a->src[1]) || a->src[1]->attr[0].i <= 0 || !small(tk_bounds(a->src[0])) ||
+        !small(tk_bounds(b->src[0])))
+        return false;
+    const tolk_uop *d = tk_sym_sub(g, a->src[0], b->src[0]);
+    return d && tk_uop_is_const(d) && d->attr[0].i >= 0;
+}
+
 static bool is_guard(const tolk_uop *u) {
     return tk_uop_is(u, TK_OP_CMPLT) && u->src[0]->dtype == TOLK_INDEX;
 }
@@ -101,8 +115,7 @@ static bool find_cut(tk_pass *p, const tk_kview *v, tk_step *steps, const tolk_u
         const tolk_uop *m = true_below(p->g, v, steps, u, range);
         if (!m)
             continue;
-        bool both = best && tk_uop_is_const(best) && tk_uop_is_const(m);
-        if (!best || (both && m->attr[0].i < best->attr[0].i))
+        if (!best || !not_less(p->g, m, best))
             best = m;
     }
     if (!best || copied > MAX_COPY)
@@ -140,8 +153,7 @@ static const tolk_uop *copy_with(tk_pass *p, const tk_kview *v, const tk_step *s
         if (!is_guard(x) || !tk_kview_depends(v, x, c->range))
             continue;
         const tolk_uop *m = true_below(g, v, steps, x, c->range);
-        bool holds = m && (m == c->main || (tk_uop_is_const(m) && tk_uop_is_const(c->main) &&
-                                            m->attr[0].i >= c->main->attr[0].i));
+        bool holds = m && not_less(g, m, c->main);
         if (holds)
             ok = tk_vec_push(&from, x) && tk_vec_push(&to, yes);
     }
