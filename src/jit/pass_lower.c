@@ -751,7 +751,9 @@ static bool open_loops(tk_lower *l, const tolk_uop *u, tk_lower_frame *f) {
             continue;
         tk_attr attrs[4] = {{.i = l->next_axis++}, {.blob = NULL}, {.i = TK_AXIS_LOOP}, {.i = 0}};
         attrs[3].i = l->poll_depth && l->scopes.at[scope].depth + 1 == l->poll_depth;
-        /* The size may itself be a value of outer loops. */
+        /* The size may itself be a value of outer loops, of those just opened, too. */
+        if (!find_values(l, range->src[0]) && !tk_lower_visit(l, range->src[0]))
+            return false;
         const tolk_uop *size = find_values(l, range->src[0])[0].u;
         const tolk_uop *loop = tk_uop(l->g, TK_OP_RANGE, TOLK_INDEX, &size, 1, attrs);
         if (!loop || tk_lower_place(l, size) < 0)
@@ -1031,12 +1033,17 @@ static uint32_t visited_sources(const tolk_uop *u) {
 }
 
 /* What of source i is visited: closed ranges only for their sizes, ordering ranges not at all. */
-static const tolk_uop *to_visit(const tolk_uop *u, uint32_t i) {
+static const tolk_uop *to_visit(const tk_kview *v, const tolk_uop *u, uint32_t i) {
     const tolk_uop *s = u->src[i];
     if (i == 0 || !tk_uop_is(s, TK_OP_RANGE))
         return s;
-    if (tk_uop_is(u, TK_OP_END) || tk_uop_is(u, TK_OP_REDUCE))
+    if (tk_uop_is(u, TK_OP_END) || tk_uop_is(u, TK_OP_REDUCE)) {
+        /* A size that depends on a loop of this node is visited when that is open. */
+        for (uint32_t k = 1; k < u->n_src; k++)
+            if (tk_uop_is(u->src[k], TK_OP_RANGE) && tk_kview_depends(v, s->src[0], u->src[k]))
+                return NULL;
         return s->src[0];
+    }
     return tk_uop_is(u, TK_OP_AFTER) ? NULL : s;
 }
 
@@ -1063,7 +1070,7 @@ bool tk_lower_visit(tk_lower *l, const tolk_uop *root) {
             uint32_t n = visited_sources(u);
             const tolk_uop *s = NULL;
             while (f->next < n && !s) {
-                s = to_visit(u, f->next++);
+                s = to_visit(&l->v, u, f->next++);
                 if (s && find_values(l, s))
                     s = NULL;
             }
@@ -1074,9 +1081,14 @@ bool tk_lower_visit(tk_lower *l, const tolk_uop *root) {
             }
             f->stage = 2;
             if (closer) {
-                bool ok = tk_uop_is(u, TK_OP_REDUCE) ? enter_reduce(l, u, f) : open_loops(l, u, f);
+                /* Opening may visit sizes, and so move the frames. */
+                tk_lower_frame opened = *f;
+                size_t at = l->frames.n - 1;
+                bool ok = tk_uop_is(u, TK_OP_REDUCE) ? enter_reduce(l, u, &opened)
+                                                     : open_loops(l, u, &opened);
                 if (!ok)
                     return false;
+                l->frames.at[at] = opened;
                 if (!push_frame(l, u->src[0]))
                     return false;
                 continue;
@@ -1095,7 +1107,7 @@ bool tk_lower_visit(tk_lower *l, const tolk_uop *root) {
 bool tk_lower_visit_end(tk_lower *l, const tk_lower_frame *start) {
     tk_lower_frame f = *start;
     for (uint32_t i = f.first_loop; i < f.u->n_src; i++)
-        if (!tk_lower_visit(l, f.u->src[i]->src[0]))
+        if (to_visit(&l->v, f.u, i) && !tk_lower_visit(l, f.u->src[i]->src[0]))
             return false;
     return open_loops(l, f.u, &f) && tk_lower_visit(l, f.u->src[0]) && leave_end(l, f.u, &f);
 }
