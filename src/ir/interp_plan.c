@@ -6,6 +6,7 @@
  */
 #include "ir/interp_plan.h"
 
+#include "ir/before.h"
 #include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/walk.h"
@@ -341,6 +342,30 @@ static tolk_status add_node(builder *b, const tolk_uop *u) {
     return TOLK_OK;
 }
 
+/* Stores of registers need the loads that stand before them, too (ir/before.h). */
+static tolk_status add_before(builder *b) {
+    tk_interp_plan *plan = b->plan;
+    tk_before before;
+    bool ok = tk_before_init(&before, &b->ranges, b->in->al) == TOLK_OK;
+    for (size_t p = 0; ok && p < before.pairs.n;) {
+        uint32_t n;
+        const tk_before_pair *pair = tk_before_of(&before, before.pairs.at[p].store, &n);
+        tk_interp_node *k = &plan->nodes.at[number_of(b, pair->store)];
+        uint32_t old = k->need;
+        k->need = (uint32_t)plan->need.n;
+        for (uint32_t i = 0; ok && i < n; i++)
+            ok = tk_vec_push(&plan->need, number_of(b, pair[i].load));
+        for (uint32_t i = 0; ok && i < k->n_need; i++) {
+            uint32_t need = plan->need.at[old + i];
+            ok = tk_vec_push(&plan->need, need);
+        }
+        k->n_need += n;
+        p += n;
+    }
+    tk_before_fini(&before);
+    return ok ? TOLK_OK : tk_status_nomem(b->in->err);
+}
+
 /* Constants, scalar params and specials: what every item starts with. */
 static tolk_status initial_values(builder *b) {
     tk_interp *in = b->in;
@@ -461,6 +486,8 @@ static tolk_status build(builder *b, const tolk_uop *root) {
         return tk_status_nomem(in->err);
     for (size_t i = 0; i < b->ranges.nodes.n; i++)
         TK_TRY(add_node(b, b->ranges.nodes.at[i]));
+    if (!plan->is_program)
+        TK_TRY(add_before(b));
     plan->root = (uint32_t)plan->nodes.n - 1;
     in->val0 = tk_alloc_zero(in->al, ((size_t)plan->n_vals + 1) * sizeof *in->val0);
     in->state0 = tk_alloc_zero(in->al, plan->nodes.n);

@@ -141,12 +141,15 @@ void tk_llvm_pool_leave(void) {
 
 static void diagnostic(LLVMDiagnosticInfoRef info, void *user) {
     tk_llvm_session *s = user;
+    LLVMDiagnosticSeverity severity = LLVMGetDiagInfoSeverity(info);
+    if (severity == LLVMDSRemark || severity == LLVMDSNote)
+        return; /* "42 instructions in function" */
     char *text = LLVMGetDiagInfoDescription(info);
     if (s->log.n)
         tk_strbuf_char(&s->log, '\n');
     tk_strbuf_str(&s->log, text);
     LLVMDisposeMessage(text);
-    s->failed |= LLVMGetDiagInfoSeverity(info) == LLVMDSError;
+    s->failed |= severity == LLVMDSError;
 }
 
 static void destroy_session(tolk_ctx *ctx, tk_llvm_session *s) {

@@ -6,6 +6,7 @@
 #ifndef TK_JIT_LOWER_H
 #define TK_JIT_LOWER_H
 
+#include "ir/before.h"
 #include "jit/pass.h"
 
 enum { TK_LOWER_MAX_INSTANCES = 1024 };
@@ -56,6 +57,7 @@ typedef struct tk_lower {
     tolk_graph *g;
     const tolk_allocator *al;
     tk_kview v;
+    tk_before before;                   /* loads that are done before stores of registers */
     TK_VEC(tk_lower_unrolled) unrolled; /* ranges of kind upcast and unroll */
     TK_VEC(uint32_t) lane_ranges;
     TK_VEC(tk_lower_body) scopes; /* 0 is the function's */
@@ -69,8 +71,10 @@ typedef struct tk_lower {
     TK_VEC(tk_lower_saved) saved;
     tk_uops todo;
     int base_scope; /* where what depends on no loop belongs: 0, or the flattened loop's body */
-    int pin;        /* scope that pure nodes may not leave (a branch), 0: none */
-    int poll_depth; /* loops of this depth look at the cancel flag; 0: none do */
+    int end_scope;  /* body of the innermost loop of the END whose effect is visited, or -1 ... */
+    const tolk_uop *end_effect; /* ... and that effect: it runs there whatever it depends on */
+    int pin;                    /* scope that pure nodes may not leave (a branch), 0: none */
+    int poll_depth;             /* loops of this depth look at the cancel flag; 0: none do */
     int64_t next_axis, next_reg;
 } tk_lower;
 

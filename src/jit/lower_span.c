@@ -415,12 +415,24 @@ static void fini(tk_lower *l) {
     size_t n = l->v.ranges.n + 1;
     tk_alloc_free(l->al, l->range_scope, n * sizeof *l->range_scope);
     tk_alloc_free(l->al, l->range_value, n * sizeof *l->range_value);
+    tk_before_fini(&l->before);
     tk_kview_fini(&l->v);
+}
+
+static bool find_before(tk_lower *l) {
+    tk_walk_ranges w;
+    tolk_status st = tk_walk_ranges_init(&w, l->v.root, l->al);
+    if (st == TOLK_OK)
+        st = tk_before_init(&l->before, &w, l->al);
+    tk_walk_ranges_fini(&w);
+    if (st == TOLK_E_LIMIT)
+        tk_graph_fail(l->g, st, "more than %d ranges", TK_WALK_MAX_RANGES);
+    return st == TOLK_OK;
 }
 
 tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     const tolk_uop *kernel = tk_lower_kinds(p, *root);
-    tk_lower l = {.p = p, .g = p->g, .al = p->g->al};
+    tk_lower l = {.p = p, .g = p->g, .al = p->g->al, .end_scope = -1};
     if (!kernel || !tk_kview_init(&l.v, kernel))
         return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);
     bool flattened = !effects_depend(&l.v);
@@ -443,7 +455,8 @@ tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     l.range_value = tk_alloc_zero(l.al, n * sizeof *l.range_value);
     p->lanes = 1;
     const tolk_uop *r = NULL;
-    if (l.range_scope && l.range_value && set_up(&l))
+    bool ok = find_before(&l);
+    if (ok && l.range_scope && l.range_value && set_up(&l))
         r = run(&l);
     fini(&l);
     if (!r) {

@@ -3,6 +3,7 @@
 
 #include "ir/scalar.h"
 #include "ir/sym.h"
+#include "jit/affine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,21 @@ static bool closed_by_end(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
+/* Does every iteration of the range store to a place of its own? */
+static bool moves(const tk_kview *v, const tolk_uop *place, const tolk_uop *range) {
+    tk_step *steps = tk_alloc(v->al, v->n_ids * sizeof *steps);
+    bool own = false;
+    if (steps) {
+        tk_affine_steps(v, range, steps);
+        for (uint32_t i = 1; i < place->n_src; i++) {
+            tk_step s = steps[place->src[i]->id];
+            own |= s.kind == TK_STEP_CONST && s.elems != 0;
+        }
+    }
+    tk_alloc_free(v->al, steps, v->n_ids * sizeof *steps);
+    return own;
+}
+
 bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
     tk_axis kind = tk_kview_axis(range);
     if (kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD || kind == TK_AXIS_LOCAL ||
@@ -156,6 +172,8 @@ bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
             return false;
         /* Two iterations may store to one place unless the range moves it; and a load of the same
          * buffer is safe only at the very place that this iteration stores to. */
+        if (!moves(v, s->src[0], range))
+            return false;
         for (size_t j = 0; j < v->order.n; j++) {
             const tolk_uop *l = v->order.at[j];
             if (tk_uop_is(l, TK_OP_STORE) && l != s && tk_kview_buffer(l->src[0]) == buffer)

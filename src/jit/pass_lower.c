@@ -623,6 +623,13 @@ static bool emit_store(tk_lower *l, const tolk_uop *u) {
     const tolk_uop *root = tk_kview_buffer(u->src[0]), *buffer = buffer_value(l, u->src[0]);
     tk_lower_reg *reg = tk_kview_is_global(root) ? NULL : reg_info(l, root);
     int scope = scope_of(l, u);
+    bool direct = u == l->end_effect;
+    for (uint32_t i = 0; l->end_effect && tk_uop_is(l->end_effect, TK_OP_GROUP) &&
+                         i < l->end_effect->n_src && !direct;
+         i++)
+        direct = l->end_effect->src[i] == u;
+    if (direct && l->end_scope >= 0 && l->scopes.at[l->end_scope].depth > l->scopes.at[scope].depth)
+        scope = l->end_scope;
     const tolk_uop *last = NULL;
     for (uint32_t k = 0; k < n; k++) {
         tk_lval at = source(l, u, k, 0), value = source(l, u, k, 1);
@@ -1067,10 +1074,12 @@ bool tk_lower_visit(tk_lower *l, const tolk_uop *root) {
         }
         /* Closers: the sizes of their ranges first, then their loops open, then source 0. */
         if (f->stage == 1) {
-            uint32_t n = visited_sources(u);
+            uint32_t n_before, n = visited_sources(u);
+            const tk_before_pair *before = tk_before_of(&l->before, u, &n_before);
             const tolk_uop *s = NULL;
-            while (f->next < n && !s) {
-                s = to_visit(&l->v, u, f->next++);
+            while (f->next < n_before + n && !s) {
+                uint32_t i = f->next++;
+                s = i < n_before ? before[i].load : to_visit(&l->v, u, i - n_before);
                 if (s && find_values(l, s))
                     s = NULL;
             }
@@ -1089,6 +1098,10 @@ bool tk_lower_visit(tk_lower *l, const tolk_uop *root) {
                 if (!ok)
                     return false;
                 l->frames.at[at] = opened;
+                if (tk_uop_is(u, TK_OP_END)) {
+                    l->end_scope = opened.inner;
+                    l->end_effect = u->src[0];
+                }
                 if (!push_frame(l, u->src[0]))
                     return false;
                 continue;
@@ -1109,7 +1122,11 @@ bool tk_lower_visit_end(tk_lower *l, const tk_lower_frame *start) {
     for (uint32_t i = f.first_loop; i < f.u->n_src; i++)
         if (to_visit(&l->v, f.u, i) && !tk_lower_visit(l, f.u->src[i]->src[0]))
             return false;
-    return open_loops(l, f.u, &f) && tk_lower_visit(l, f.u->src[0]) && leave_end(l, f.u, &f);
+    if (!open_loops(l, f.u, &f))
+        return false;
+    l->end_scope = f.inner;
+    l->end_effect = f.u->src[0];
+    return tk_lower_visit(l, f.u->src[0]) && leave_end(l, f.u, &f);
 }
 
 bool tk_lower_done(tk_lower *l, const tolk_uop *effect, const tolk_uop *token) {

@@ -219,7 +219,10 @@ static tolk_status check_scalars(const tolk_program *p, const int64_t *vals, tol
                 return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE, "%s: %lld does not fit %s",
                                       describe(p, m, who), (long long)vals[v],
                                       tolk_dtype_name(m->dtype));
-            if (m->dtype != TOLK_U64 && (x < m->min || x > m->max))
+            /* A u64 from 2^63 on passes only where there is no bound: the passes reckon in int64.
+             */
+            bool huge = m->dtype == TOLK_U64 && x < 0;
+            if (huge ? m->max != INT64_MAX || m->min >= 0 : x < m->min || x > m->max)
                 return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
                                       "%s is %lld, expected %lld to %lld", describe(p, m, who),
                                       (long long)x, (long long)m->min, (long long)m->max);

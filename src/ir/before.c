@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "ir/before.h"
+
+#include "ir/access.h"
+
+/* A load of a register within a loop, and the effects that it waits for. */
+typedef struct load {
+    const tolk_uop *u, *buffer;
+    size_t first, end; /* in waits */
+} load;
+
+typedef struct finder {
+    const tk_walk_ranges *w;
+    TK_VEC(load) loads;
+    tk_walk_list waits;
+} finder;
+
+static const tolk_uop *reg_of(const tolk_uop *access) {
+    const tolk_uop *b = tk_access_buffer(access->src[0]);
+    return b && tk_uop_is(b, TK_OP_BUFFER) && tk_uop_int(b, TK_A_BUFFER_SPACE) == TK_SPACE_REG
+               ? b
+               : NULL;
+}
+
+/* A range that the buffer of the load stands within and the store, too; NULL if there is none. */
+static const tolk_uop *common_loop(const tk_walk_ranges *w, const tolk_uop *place,
+                                   const tolk_uop *store) {
+    if (!tk_uop_is(place, TK_OP_INDEX))
+        return NULL;
+    for (const tolk_uop *u = place->src[0]; tk_uop_is(u, TK_OP_AFTER); u = u->src[0])
+        for (uint32_t i = 1; i < u->n_src; i++)
+            if (tk_uop_is(u->src[i], TK_OP_RANGE) &&
+                (!store || tk_walk_ranges_has(w, store, u->src[i])))
+                return u->src[i];
+    return NULL;
+}
+
+static tolk_status find_loads(finder *f, const tolk_allocator *al) {
+    tk_walk_list below;
+    tk_vec_init(&below, al);
+    tolk_status st = TOLK_OK;
+    for (size_t k = 0; k < f->w->nodes.n && st == TOLK_OK; k++) {
+        const tolk_uop *u = f->w->nodes.at[k];
+        const tolk_uop *buffer = tk_uop_is(u, TK_OP_LOAD) ? reg_of(u) : NULL;
+        if (!buffer || !common_loop(f->w, u->src[0], NULL))
+            continue;
+        load x = {.u = u, .buffer = buffer, .first = f->waits.n};
+        below.n = 0;
+        st = tk_walk(u, &below);
+        for (size_t i = 0; i < below.n && st == TOLK_OK; i++)
+            if ((tk_uop_is(below.at[i], TK_OP_STORE) || tk_uop_is(below.at[i], TK_OP_ATOMIC_ADD)) &&
+                !tk_vec_push(&f->waits, below.at[i]))
+                st = TOLK_E_NOMEM;
+        x.end = f->waits.n;
+        if (st == TOLK_OK && !tk_vec_push(&f->loads, x))
+            st = TOLK_E_NOMEM;
+    }
+    tk_vec_fini(&below);
+    return st;
+}
+
+static bool is_before(const finder *f, const load *x, const tolk_uop *store) {
+    const tolk_uop *r = common_loop(f->w, x->u->src[0], store);
+    if (!r)
+        return false;
+    const uint64_t *a = tk_walk_ranges_of(f->w, x->u), *b = tk_walk_ranges_of(f->w, store);
+    for (size_t i = 0; i < f->w->n_words; i++)
+        if (a[i] & ~b[i])
+            return false; /* it is done in a loop further in */
+    for (size_t i = x->first; i < x->end; i++)
+        if (f->waits.at[i] == store || tk_walk_ranges_has(f->w, f->waits.at[i], r))
+            return false; /* it is no value from before the iteration */
+    return true;
+}
+
+static tolk_status find_pairs(tk_before *b, const finder *f) {
+    for (size_t k = 0; f->loads.n && k < f->w->nodes.n; k++) {
+        const tolk_uop *u = f->w->nodes.at[k];
+        const tolk_uop *buffer = tk_uop_is(u, TK_OP_STORE) ? reg_of(u) : NULL;
+        size_t before = b->pairs.n;
+        for (size_t i = 0; buffer && i < f->loads.n; i++)
+            if (f->loads.at[i].buffer == buffer && is_before(f, &f->loads.at[i], u) &&
+                !tk_vec_push(&b->pairs, ((tk_before_pair){u, f->loads.at[i].u})))
+                return TOLK_E_NOMEM;
+        if (b->pairs.n > before && !tk_walk_map_put(&b->first, u->id, (uint32_t)before + 1))
+            return TOLK_E_NOMEM;
+    }
+    return TOLK_OK;
+}
+
+/* Is there a cycle through the pairs? Depth first; a node is open (1) while on the path, then done
+ * (2). */
+static tolk_status find_cycle(const tk_before *b, const tolk_uop *root, const tolk_allocator *al,
+                              bool *cycle) {
+    struct step {
+        const tolk_uop *u;
+        uint32_t next;
+    };
+    TK_VEC(struct step) path;
+    tk_walk_map state;
+    tk_vec_init(&path, al);
+    tk_walk_map_init(&state, al);
+    bool ok = tk_vec_push(&path, ((struct step){root, 0})) && tk_walk_map_put(&state, root->id, 1);
+    *cycle = false;
+    while (ok && path.n && !*cycle) {
+        struct step *s = &tk_vec_last(&path);
+        uint32_t n;
+        const tk_before_pair *p = tk_before_of(b, s->u, &n);
+        if (s->next == n + s->u->n_src) {
+            ok = tk_walk_map_put(&state, s->u->id, 2);
+            path.n--;
+            continue;
+        }
+        const tolk_uop *t = s->next < n ? p[s->next].load : s->u->src[s->next - n];
+        s->next++;
+        uint32_t seen = tk_walk_map_get(&state, t->id);
+        if (seen == 0)
+            ok = tk_vec_push(&path, ((struct step){t, 0})) && tk_walk_map_put(&state, t->id, 1);
+        *cycle = seen == 1;
+    }
+    tk_vec_fini(&path);
+    tk_walk_map_fini(&state);
+    return ok ? TOLK_OK : TOLK_E_NOMEM;
+}
+
+tolk_status tk_before_init(tk_before *b, const tk_walk_ranges *w, const tolk_allocator *al) {
+    finder f = {.w = w};
+    tk_vec_init(&b->pairs, al);
+    tk_walk_map_init(&b->first, al);
+    tk_vec_init(&f.loads, al);
+    tk_vec_init(&f.waits, al);
+    tolk_status st = find_loads(&f, al);
+    if (st == TOLK_OK)
+        st = find_pairs(b, &f);
+    tk_vec_fini(&f.loads);
+    tk_vec_fini(&f.waits);
+    bool cycle = false;
+    if (st == TOLK_OK && b->pairs.n)
+        st = find_cycle(b, tk_vec_last(&w->nodes), al, &cycle);
+    /* Loads and stores that wait for each other in a circle: no order is right. */
+    if (st != TOLK_OK || cycle)
+        tk_before_fini(b);
+    return st;
+}
+
+void tk_before_fini(tk_before *b) {
+    tk_vec_fini(&b->pairs);
+    tk_walk_map_fini(&b->first);
+}
+
+const tk_before_pair *tk_before_of(const tk_before *b, const tolk_uop *store, uint32_t *n) {
+    uint32_t first = b->pairs.n ? tk_walk_map_get(&b->first, store->id) : 0;
+    *n = 0;
+    if (!first)
+        return NULL;
+    const tk_before_pair *p = &b->pairs.at[first - 1];
+    while (first - 1 + *n < b->pairs.n && p[*n].store == store)
+        ++*n;
+    return p;
+}
