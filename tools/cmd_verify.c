@@ -225,7 +225,7 @@ static int check_target(job *j, tolk_device *device, const char *target, int str
         return code;
     tolk_program *program = NULL;
     tolk_error err = TOLK_ERROR_INIT;
-    tolk_status expected, st = tolk_compile(device, j->kernel, &opts, &program, &err);
+    tolk_status expected = TOLK_OK, st = tolk_compile(device, j->kernel, &opts, &program, &err);
     int before = j->n_differ;
     uint32_t flags = 0;
     if (st)
