@@ -5,16 +5,10 @@
  * divided by the peer's, the bar is the most the ratio may be.
  */
 #include "bench.h"
+#include "peers.h"
 
 #include <math.h>
 #include <tolk/tolk.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-#ifdef TOLK_HAVE_SLEEF
-#include <sleef.h>
-#endif
 
 typedef struct kernel {
     tolk_program *p;
@@ -94,33 +88,15 @@ typedef struct loop {
     volatile float sink;
 } loop;
 
-static void add_range(float *restrict y, const float *restrict x, const float *restrict z, long n,
-                      int stream) {
-    long i = 0;
-#if defined(__AVX512F__)
-    if (stream)
-        for (; i + 16 <= n; i += 16)
-            _mm512_stream_ps(y + i, _mm512_add_ps(_mm512_loadu_ps(x + i), _mm512_loadu_ps(z + i)));
-    else
-        for (; i + 64 <= n; i += 64)
-            for (int u = 0; u < 64; u += 16)
-                _mm512_storeu_ps(y + i + u, _mm512_add_ps(_mm512_loadu_ps(x + i + u),
-                                                          _mm512_loadu_ps(z + i + u)));
-#endif
-    (void)stream;
-    for (; i < n; i++)
-        y[i] = x[i] + z[i];
-}
-
 static void hand_add(void *user) {
     loop *l = user;
     if (l->n < 500000) {
-        add_range(l->y, l->x, l->z, l->n, 0);
+        peer_add(l->y, l->x, l->z, l->n, 0);
         return;
     }
 #pragma omp parallel for schedule(static)
     for (long b = 0; b < l->n; b += 1 << 16)
-        add_range(l->y + b, l->x + b, l->z + b, l->n - b < 1 << 16 ? l->n - b : 1 << 16, 0);
+        peer_add(l->y + b, l->x + b, l->z + b, l->n - b < 1 << 16 ? l->n - b : 1 << 16, 0);
 }
 
 /* The tuned STREAM add: stores that do not read their line first. */
@@ -128,71 +104,38 @@ static void stream_add(void *user) {
     loop *l = user;
 #pragma omp parallel for schedule(static)
     for (long b = 0; b < l->n; b += 1 << 16)
-        add_range(l->y + b, l->x + b, l->z + b, l->n - b < 1 << 16 ? l->n - b : 1 << 16, 1);
-}
-
-static float sum_range(const float *x, long n) {
-    float s = 0;
-    long i = 0;
-#if defined(__AVX512F__)
-    __m512 a[8];
-    for (int u = 0; u < 8; u++)
-        a[u] = _mm512_setzero_ps();
-    for (; i + 128 <= n; i += 128)
-        for (int u = 0; u < 8; u++)
-            a[u] = _mm512_add_ps(a[u], _mm512_loadu_ps(x + i + 16 * u));
-    for (int u = 1; u < 8; u++)
-        a[0] = _mm512_add_ps(a[0], a[u]);
-    s = _mm512_reduce_add_ps(a[0]);
-#endif
-    for (; i < n; i++)
-        s += x[i];
-    return s;
+        peer_add(l->y + b, l->x + b, l->z + b, l->n - b < 1 << 16 ? l->n - b : 1 << 16, 1);
 }
 
 static void hand_sum(void *user) {
     loop *l = user;
     if (l->n < 500000) {
-        l->sink = sum_range(l->x, l->n);
+        l->sink = peer_sum(l->x, l->n);
         return;
     }
     float s = 0;
 #pragma omp parallel for schedule(static) reduction(+ : s)
     for (long b = 0; b < l->n; b += 1 << 16)
-        s += sum_range(l->x + b, l->n - b < 1 << 16 ? l->n - b : 1 << 16);
+        s += peer_sum(l->x + b, l->n - b < 1 << 16 ? l->n - b : 1 << 16);
     l->sink = s;
 }
 
-#ifdef TOLK_HAVE_SLEEF
-#define SLEEF_LOOP(name, fn)                                                                       \
-    static void name(void *user) {                                                                 \
-        loop *l = user;                                                                            \
-        for (long i = 0; i + 16 <= l->n; i += 16)                                                  \
-            _mm512_storeu_ps(l->y + i, fn(_mm512_loadu_ps(l->x + i)));                             \
-    }
-SLEEF_LOOP(sleef_exp, Sleef_expf16_u10avx512f)
-SLEEF_LOOP(sleef_log, Sleef_logf16_u10avx512f)
-SLEEF_LOOP(sleef_sin, Sleef_sinf16_u10avx512f)
-#endif
-#ifdef TOLK_HAVE_MVEC
-__m512 _ZGVeN16v_expf(__m512);
-__m512 _ZGVeN16v_logf(__m512);
-__m512 _ZGVeN16v_sinf(__m512);
-#define MVEC_LOOP(name, fn)                                                                        \
-    static void name(void *user) {                                                                 \
-        loop *l = user;                                                                            \
-        for (long i = 0; i + 16 <= l->n; i += 16)                                                  \
-            _mm512_storeu_ps(l->y + i, fn(_mm512_loadu_ps(l->x + i)));                             \
-    }
-MVEC_LOOP(mvec_exp, _ZGVeN16v_expf)
-MVEC_LOOP(mvec_log, _ZGVeN16v_logf)
-MVEC_LOOP(mvec_sin, _ZGVeN16v_sinf)
-#endif
+typedef void map_fn(float *y, const float *x, long n);
 
-static void compare(const char *work, const char *peer, kernel *k, void (*fn)(void *), loop *l,
+typedef struct library {
+    map_fn *map;
+    loop *l;
+} library;
+
+static void run_library(void *user) {
+    library *f = user;
+    f->map(f->l->y, f->l->x, f->l->n);
+}
+
+static void compare(const char *work, const char *peer, kernel *k, void (*fn)(void *), void *l,
                     double bar) {
     bench_entry e[2] = {{"tolk", run_kernel, k, 0}, {peer, fn, l, 0}};
-    bench_run(e, 2, l->n > 1000000 ? 0.02 : 0.002);
+    bench_run(e, 2, k->bytes[0] > 4000000 ? 0.02 : 0.002);
     bench_row(work, peer, e[0].seconds, e[1].seconds, bar);
 }
 
@@ -235,14 +178,14 @@ static void functions(void) {
         snprintf(work, sizeof work, "%s f32 n=4096", names[i]);
         kernel k = {elementwise(n, 0, body), {l.y, (void *)l.x}, {(size_t)n * 4, (size_t)n * 4}, 2};
 #ifdef TOLK_HAVE_SLEEF
-        void (*sleef[])(void *) = {sleef_exp, sleef_log, sleef_sin};
-        compare(work, "SLEEF 1.0 ULP", &k, sleef[i], &l, 1.0);
+        map_fn *sleef[] = {sleef_exp, sleef_log, sleef_sin};
+        compare(work, "SLEEF 1.0 ULP", &k, run_library, &(library){sleef[i], &l}, 1.0);
 #else
         printf("| %-34s | SLEEF is absent |\n", work);
 #endif
 #ifdef TOLK_HAVE_MVEC
-        void (*mvec[])(void *) = {mvec_exp, mvec_log, mvec_sin};
-        compare(work, "libmvec (4 ULP)", &k, mvec[i], &l, 1.0);
+        map_fn *mvec[] = {mvec_exp, mvec_log, mvec_sin};
+        compare(work, "libmvec (4 ULP)", &k, run_library, &(library){mvec[i], &l}, 1.0);
 #else
         printf("| %-34s | libmvec is absent |\n", work);
 #endif
@@ -278,7 +221,7 @@ static void odd_sizes(void) {
 
 static void empty_loop(void *user) {
     loop *l = user;
-    add_range(l->y, l->x, l->z, l->n, 0);
+    peer_add(l->y, l->x, l->z, l->n, 0);
 }
 
 static void launches(void) {

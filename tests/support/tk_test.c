@@ -176,7 +176,7 @@ int tk_test_child(int (*fn)(void *), void *arg, unsigned seconds) {
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-const char *tk_test_source(const char *relative) {
+char *tk_test_source(const char *relative) {
     const char *root = getenv("TOLK_TEST_SOURCE");
     char *path;
     if (asprintf(&path, "%s/%s", root ? root : ".", relative) < 0)

@@ -76,7 +76,7 @@ void *tk_test_on_stack(size_t stack_bytes, void *(*fn)(void *), void *arg);
  * died by signal N (14: it took too long). fn's result is the exit code. */
 int tk_test_child(int (*fn)(void *), void *arg, unsigned seconds);
 
-/* An absolute path below the source folder; valid until the process ends. */
-const char *tk_test_source(const char *relative);
+/* An absolute path below the source folder; the caller frees it. */
+char *tk_test_source(const char *relative);
 
 #endif

@@ -35,7 +35,9 @@ typedef struct text {
 static void load(text *t, const char *name) {
     char path[64];
     snprintf(path, sizeof path, "examples/%s.uop", name);
-    FILE *f = fopen(tk_test_source(path), "r");
+    char *source = tk_test_source(path);
+    FILE *f = fopen(source, "r");
+    free(source);
     assert_non_null(f);
     t->n = 0;
     while (t->n < MAX_LINES && fgets(t->line[t->n], sizeof t->line[0], f)) {
