@@ -34,19 +34,16 @@ _Static_assert(offsetof(header, n_key) == CHECKED_FROM, "the checksum covers wha
 
 /* ---- the directory ---- */
 
-static bool make_dirs(char *path) {
+static void make_dirs(char *path) {
     for (char *p = path + 1;; p++) {
         if (*p && *p != '/')
             continue;
         char c = *p;
         *p = 0;
-        int r = mkdir(path, 0700);
-        bool there = r == 0 || errno == EEXIST;
+        bool there = mkdir(path, 0700) == 0 || errno == EEXIST;
         *p = c;
-        if (!there)
-            return false;
-        if (!c)
-            return true;
+        if (!there || !c)
+            return;
     }
 }
 
@@ -95,12 +92,10 @@ void tk_cache_disk_init(tk_cache_disk *d, tolk_ctx *ctx) {
     d->dir = ctx->no_disk_cache ? NULL : directory(ctx);
     if (!d->dir)
         return;
-    if (!make_dirs(d->dir) || !trusted(ctx, d->dir)) {
-        /* A directory that is only readable still serves. */
-        if (!trusted(ctx, d->dir)) {
-            tk_strbuf_text_free(&ctx->al, d->dir);
-            d->dir = NULL;
-        }
+    make_dirs(d->dir); /* whatever comes of it: one that is only readable still serves */
+    if (!trusted(ctx, d->dir)) {
+        tk_strbuf_text_free(&ctx->al, d->dir);
+        d->dir = NULL;
     }
 }
 

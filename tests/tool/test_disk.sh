@@ -146,6 +146,7 @@ expect 0 env -u TOLK_CACHE_DIR -u XDG_CACHE_HOME HOME="$work/home" "$jit" run k3
 mkdir -m 777 open
 expect 0 env TOLK_CACHE_DIR="$work/open" "$jit" run k3.uop --arg x=2
 has 'f32[1024] 6'
+[ "$(grep -c 'is not used' err)" = 1 ] || problem "the warning is given once: $(cat err)"
 expect 0 env TOLK_CACHE_DIR="$work/open" "$jit" run k3.uop --arg x=2
 has 'cache: none'
 
