@@ -72,7 +72,7 @@ int tk_cmd_emit(int argc, char **argv) {
         size_t len;
         tolk_status st = tolk_emit(ctx, kernel, &opts, kind, &text, &len, &err);
         if (st) {
-            code = tk_report_error(files.item[0], st, &err);
+            code = tk_report_input(files.item[0], st, &err);
         } else {
             code = tk_source_write(out, text, len);
             tolk_free_text(ctx, text);

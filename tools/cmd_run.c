@@ -141,7 +141,7 @@ static int run_with(tolk_ctx *ctx, const char *path, const run_flags *f,
     if (!code)
         code = tk_source_kernel(&source, path, f->kernel, &kernel);
     if (!code && (st = tolk_verify(kernel, TOLK_STAGE_ANY, &err)))
-        code = tk_report_error(path, st, &err);
+        code = tk_report_input(path, st, &err);
     if (!code)
         code = tk_binding_make(ctx, kernel, &f->request, &binding);
     if (code)

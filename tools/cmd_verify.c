@@ -327,7 +327,7 @@ int tk_cmd_verify(int argc, char **argv) {
     tolk_error err = TOLK_ERROR_INIT;
     tolk_status st;
     if (!code && (st = tolk_verify(j.kernel, TOLK_STAGE_ANY, &err)))
-        code = tk_report_error(j.path, st, &err);
+        code = tk_report_input(j.path, st, &err);
     tk_interrupt_watch(NULL);
     for (j.round = 1; j.round <= rounds && !code; j.round++) {
         tk_binding binding;

@@ -72,6 +72,11 @@ int tk_report_error(const char *file, tolk_status status, const tolk_error *err)
     return code_of(status);
 }
 
+int tk_report_input(const char *file, tolk_status status, const tolk_error *err) {
+    int code = tk_report_error(file, status, err);
+    return status == TOLK_E_RANGE ? TOOL_USAGE : code;
+}
+
 tolk_ctx *tk_report_context(void) {
     tolk_ctx *ctx;
     tolk_error err = TOLK_ERROR_INIT;

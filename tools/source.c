@@ -58,7 +58,7 @@ int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
     if (!st)
         st = tolk_parse(s.graph, s.text, s.len, 0, &s.root, &err);
     if (st) {
-        code = tk_report_error(path, st, &err);
+        code = tk_report_input(path, st, &err);
         tk_source_free(&s);
         return code;
     }

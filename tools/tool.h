@@ -19,6 +19,9 @@ int tk_report_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int tk_report_failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* What a call of the library returned, with the place in `file` if it has one. file may be NULL. */
 int tk_report_error(const char *file, tolk_status status, const tolk_error *err);
+/* The same of a call that reads or checks what was given, before any work: a value out of its range
+ * is then the input's fault. */
+int tk_report_input(const char *file, tolk_status status, const tolk_error *err);
 /* A context with the defaults, or NULL after a message. */
 tolk_ctx *tk_report_context(void);
 

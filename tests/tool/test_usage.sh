@@ -114,6 +114,29 @@ tolk.uop 1
 END
 refuse 'the root is const: expected a kernel' "$jit" run tensor.uop
 
+# values and bounds that no dtype holds are wrong input, whatever command reads them
+range_error() { # TEXT DTYPE ATTRIBUTES
+    cat >range.uop <<END
+tolk.uop 1
+%0 = const index 1
+%1 = param $2 (%0) {slot=0, name="y"}
+%2 = const index 0
+%3 = index $2 (%1, %2)
+%4 = param $2 {slot=1, name="v", space=alu$3}
+%5 = store void (%3, %4)
+%6 = sink void (%5) {name="k"}
+END
+    for command in 'run --set v=1' 'run --device interp --set v=1' verify fmt 'emit --emit=uop'; do
+        # shellcheck disable=SC2086
+        refuse "$1" "$jit" ${command%% *} range.uop $(cut -s -d' ' -f2- <<<"$command")
+    done
+}
+range_error 'min=5 is above max=3' i32 ', min=5, max=3'
+range_error 'do not fit u8' u8 ', min=0, max=256'
+range_error 'do not fit i8' i8 ', min=-129'
+range_error 'do not fit u64' u64 ', min=-1'
+range_error 'expected an integer dtype' f32 ', max=5'
+
 # output that cannot be written
 if [ -c /dev/full ]; then
     expect 1 bash -c '"$1" emit "$2" --emit=uop >/dev/full' _ "$jit" "$scale"
