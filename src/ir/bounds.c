@@ -206,15 +206,13 @@ static iv reduce(const tolk_uop *u, iv full) {
     }
 }
 
-/* A scalar argument. Its bounds are checked as int64 at the launch; those of u64 mean what they say
- * only if they leave out negative int64, that is, large u64. */
+/* A scalar argument, as tk_params_within lets it through. No bound is INT64_MIN and INT64_MAX,
+ * which for u64 means up to its own maximum. */
 static iv param(const tolk_uop *u, iv full) {
     if (tk_uop_int(u, TK_A_PARAM_SPACE) != TK_SPACE_ALU)
         return full;
     int64_t lo = tk_uop_int(u, TK_A_PARAM_MIN), hi = tk_uop_int(u, TK_A_PARAM_MAX);
-    if (tk_dtype_scalar(u->dtype) == TOLK_U64 && lo < 0)
-        return full;
-    iv r = {most(lo, full.lo), least(hi, full.hi)};
+    iv r = {most(lo, full.lo), hi == INT64_MAX ? full.hi : least(hi, full.hi)};
     return r.lo <= r.hi ? r : full;
 }
 

@@ -2,6 +2,7 @@
 #include "ir/check.h"
 
 #include "ir/dtype.h"
+#include "ir/params.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -345,7 +346,7 @@ static tolk_status check_bind(const check *c) {
     TK_TRY(operand(c, 1, var->dtype, "the dtype of operand 0"));
     int64_t lo = tk_uop_int(var, TK_A_PARAM_MIN), hi = tk_uop_int(var, TK_A_PARAM_MAX);
     if (tk_uop_is_const(value) && tolk_dtype_is_int(var->dtype) &&
-        (value->attr[0].i < lo || value->attr[0].i > hi))
+        !tk_params_within(var->dtype, lo, hi, value->attr[0].i))
         return fail(c, TOLK_E_RANGE, "value %lld is not within %lld..%lld",
                     (long long)value->attr[0].i, (long long)lo, (long long)hi);
     return TOLK_OK;

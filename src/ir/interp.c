@@ -25,8 +25,7 @@ static tolk_status check_scalar(const char *kernel, const tk_param *p, int64_t v
                               "kernel \"%.60s\": %s is %lld, which does not fit %s", kernel,
                               tk_params_text(p, text), (long long)v, tolk_dtype_name(p->dtype));
     int64_t lo = tk_uop_int(p->node, TK_A_PARAM_MIN), hi = tk_uop_int(p->node, TK_A_PARAM_MAX);
-    bool beyond = p->dtype == TOLK_U64 && v < 0; /* above INT64_MAX */
-    if (beyond ? hi != INT64_MAX : v < lo || v > hi)
+    if (!tk_params_within(p->dtype, lo, hi, v))
         return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
                               "kernel \"%.60s\": %s is %lld, expected %lld..%lld", kernel,
                               tk_params_text(p, text), (long long)v, (long long)lo, (long long)hi);

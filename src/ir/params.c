@@ -168,6 +168,11 @@ const tk_param *tk_params_val(const tk_params *params, uint32_t i) {
     return nth(params, true, i);
 }
 
+bool tk_params_within(tolk_dtype dtype, int64_t min, int64_t max, int64_t value) {
+    bool beyond = dtype == TOLK_U64 && value < 0;
+    return beyond ? max == INT64_MAX : value >= min && value <= max;
+}
+
 /* ---- evaluating ---- */
 
 /* The nodes of an expression in post-order: few of them here, many in a list with a map. */

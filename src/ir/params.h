@@ -41,6 +41,10 @@ const tk_param *tk_params_val(const tk_params *params, uint32_t i);
 /* "x" (slot 1): how messages name a param. At most 63 bytes and a NUL. Returns buf. */
 const char *tk_params_text(const tk_param *param, char buf[64]);
 
+/* Is the value of an integer scalar within min and max? Where no max is given (INT64_MAX), u64
+ * values that no int64 can state are, too: in value they are negative. */
+bool tk_params_within(tolk_dtype dtype, int64_t min, int64_t max, int64_t value);
+
 /* Value of an integer expression of constants and scalar params.
  *
  *   vals: n_vals scalars, floats as bit patterns. A small expression allocates nothing.

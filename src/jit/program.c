@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "ir/dtype.h"
+#include "ir/params.h"
 #include "ir/verify.h"
 
 #include <stdio.h>
@@ -219,10 +220,7 @@ static tolk_status check_scalars(const tolk_program *p, const int64_t *vals, tol
                 return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE, "%s: %lld does not fit %s",
                                       describe(p, m, who), (long long)vals[v],
                                       tolk_dtype_name(m->dtype));
-            /* A u64 from 2^63 on passes only where there is no bound: the passes reckon in int64.
-             */
-            bool huge = m->dtype == TOLK_U64 && x < 0;
-            if (huge ? m->max != INT64_MAX || m->min >= 0 : x < m->min || x > m->max)
+            if (!tk_params_within((tolk_dtype)m->dtype, m->min, m->max, x))
                 return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
                                       "%s is %lld, expected %lld to %lld", describe(p, m, who),
                                       (long long)x, (long long)m->min, (long long)m->max);

@@ -140,6 +140,62 @@ static void test_SYM_05_variables_missing_or_out_of_bounds_are_refused_by_name(v
     assert_true(y[9] == -1);
 }
 
+/* y[0] is 1 if v < 2^63, else 2. */
+#define HALVES                                                                                     \
+    "tolk.uop 1\n"                                                                                 \
+    "%%0 = const index 1\n"                                                                        \
+    "%%1 = param u64 (%%0) {slot=0, name=\"y\"}\n"                                                 \
+    "%%2 = const index 0\n"                                                                        \
+    "%%3 = index u64 (%%1, %%2)\n"                                                                 \
+    "%%4 = param u64 {slot=1, name=\"v\", space=alu%s}\n"                                          \
+    "%%5 = const u64 9223372036854775808\n"                                                        \
+    "%%6 = cmplt bool (%%4, %%5)\n"                                                                \
+    "%%7 = const u64 1\n"                                                                          \
+    "%%8 = const u64 2\n"                                                                          \
+    "%%9 = where u64 (%%6, %%7, %%8)\n"                                                            \
+    "%%10 = store void (%%3, %%9)\n"                                                               \
+    "%%11 = sink void (%%10) {name=\"halves\"}\n"
+
+/* Values and bounds compare as unsigned numbers, for a launch and for the interpreter. */
+static void test_scalars_of_u64_are_bounded_by_what_is_given(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t min, max;
+    } bounds[] = {{"", 0, UINT64_MAX},
+                  {", min=0", 0, UINT64_MAX},
+                  {", min=5", 5, UINT64_MAX},
+                  {", min=9223372036854775807", INT64_MAX, UINT64_MAX},
+                  {", max=9", 0, 9},
+                  {", min=2, max=9", 2, 9},
+                  {", max=9223372036854775806", 0, INT64_MAX - 1}};
+    static const uint64_t values[] = {
+        0, 1, 2, 5, 9, 10, INT64_MAX, (uint64_t)INT64_MAX - 1, 1ull << 63, UINT64_MAX};
+    for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
+        const char *text = rt_text(HALVES, bounds[b].text);
+        tolk_program *p = rt_compile(&r, text);
+        tolk_graph *g;
+        const tolk_uop *kernel;
+        assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
+        assert_int_equal(tolk_parse(g, text, strlen(text), 0, &kernel, NULL), TOLK_OK);
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+            uint64_t compiled = 0, defined = 0, v = values[i];
+            bool within = v >= bounds[b].min && v <= bounds[b].max;
+            uint64_t want = !within ? 0 : v < 1ull << 63 ? 1 : 2;
+            void *out[] = {&compiled}, *ref[] = {&defined};
+            size_t bytes[] = {8};
+            int64_t val = (int64_t)v;
+            tolk_status st = within ? TOLK_OK : TOLK_E_LAUNCH;
+            assert_int_equal(tolk_launch(p, out, bytes, 1, &val, 1, NULL), st);
+            assert_int_equal(tolk_interpret(kernel, ref, bytes, 1, &val, 1, NULL), st);
+            assert_int_equal(compiled, want);
+            assert_int_equal(defined, want);
+        }
+        tolk_graph_destroy(g);
+        tolk_program_unref(p);
+    }
+}
+
 static void test_scalars_of_every_width_outside_their_dtype_are_refused(void **state) {
     (void)state;
     void *bufs[] = {y};
@@ -457,6 +513,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ERR_03_wrong_buffers_are_refused_by_name),
         cmocka_unit_test(test_SYM_05_variables_missing_or_out_of_bounds_are_refused_by_name),
+        cmocka_unit_test(test_scalars_of_u64_are_bounded_by_what_is_given),
         cmocka_unit_test(test_scalars_of_every_width_outside_their_dtype_are_refused),
         cmocka_unit_test(test_ALIAS_stored_buffers_may_overlap_only_in_place),
         cmocka_unit_test(test_ALIAS_01_shift_in_place_is_refused),

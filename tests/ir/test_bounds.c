@@ -26,7 +26,9 @@ static void test_bounds_leaves(void **state) {
     assert_bounds(expr_param(g, TOLK_I8, 0, INT64_MIN, INT64_MAX), -128, 127);
     assert_bounds(expr_param(g, TOLK_U8, 0, -7, 1000), 0, 255);
     assert_bounds(expr_param(g, TOLK_U64, 0, 0, 1000), 0, 1000);
-    assert_int_equal(tk_bounds(expr_param(g, TOLK_U64, 0, INT64_MIN, 1000)).state, 2);
+    assert_bounds(expr_param(g, TOLK_U64, 0, INT64_MIN, 1000), 0, 1000);
+    assert_int_equal(tk_bounds(expr_param(g, TOLK_U64, 0, 5, INT64_MAX)).state, 2);
+    assert_true(tk_bounds_wide(expr_param(g, TOLK_U64, 0, 5, INT64_MAX)).hi == UINT64_MAX);
     assert_int_equal(tk_bounds(expr_param(g, TOLK_F32, 0, 0, 1)).state, 2);
     assert_int_equal(tk_bounds(expr_int(g, TOLK_U64, -1)).state, 2);
     assert_true(tk_bounds_wide(expr_int(g, TOLK_U64, -1)).hi == UINT64_MAX);
