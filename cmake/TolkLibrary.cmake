@@ -14,12 +14,39 @@ function(tolk_object_library name)
     target_link_libraries(${name} PRIVATE tolk_flags PkgConfig::XXHASH Threads::Threads)
 endfunction()
 
+# What has a part in generated code: base, ir and jit with their tables, what the CPU is asked for, and
+# the public headers (their enum values are in keys). tk_code_hash follows these files at build time.
+set(code_patterns)
+foreach(folder src/base src/ir src/jit src/cpu include/tolk)
+    foreach(kind c h def)
+        list(APPEND code_patterns ${PROJECT_SOURCE_DIR}/${folder}/*.${kind})
+    endforeach()
+endforeach()
+file(GLOB code_files RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${code_patterns})
+list(SORT code_files)
+list(JOIN code_files "\n" code_lines)
+set(code_list ${PROJECT_BINARY_DIR}/generated/code_files.txt)
+file(CONFIGURE OUTPUT ${code_list} CONTENT "${code_lines}\n") # written only if it is another one
+list(TRANSFORM code_files PREPEND ${PROJECT_SOURCE_DIR}/)
+set(code_hash ${PROJECT_BINARY_DIR}/generated/code_hash.c)
+add_custom_command(
+    OUTPUT ${code_hash}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DLIST=${code_list} -DOUT=${code_hash}
+            -P ${CMAKE_CURRENT_LIST_DIR}/TolkCodeHash.cmake
+    DEPENDS ${code_files} ${code_list} ${CMAKE_CURRENT_LIST_DIR}/TolkCodeHash.cmake
+    COMMENT "Hashing the sources that shape generated code"
+    VERBATIM)
+add_custom_target(tolk_code_hash DEPENDS ${code_hash})
+
 file(GLOB llvm_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*/llvm_*.c)
 set(tolk_objects)
 set(tolk_layers base ir jit cpu)
 foreach(layer IN LISTS tolk_layers)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.c)
     list(REMOVE_ITEM sources ${llvm_sources})
+    if(layer STREQUAL "jit")
+        list(APPEND sources ${code_hash})
+    endif()
     if(sources)
         tolk_object_library(tolk_${layer} ${sources})
         list(APPEND tolk_objects $<TARGET_OBJECTS:tolk_${layer}>)
@@ -29,6 +56,7 @@ foreach(layer IN LISTS tolk_layers)
         set_target_properties(tolk_upto_${layer} PROPERTIES LINKER_LANGUAGE C)
     endif()
 endforeach()
+add_dependencies(tolk_jit tolk_code_hash)
 if(TARGET tolk_cpu)
     target_link_libraries(tolk_cpu PRIVATE tolk_dep_omp_flags)
 endif()

@@ -9,6 +9,7 @@
 #include "ir/dtype.h"
 #include "ir/params.h"
 #include "ir/verify.h"
+#include "jit/code_hash.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,8 +80,8 @@ static tolk_status write_key(const build *b, tk_strbuf *sb, tolk_error *err) {
     size_t len;
     if (tolk_print(b->kernel, &text, &len) != TOLK_OK)
         return tk_status_nomem(err);
-    tk_strbuf_fmt(sb, "tolk %d.%d.%d code %d llvm %s\nopts %s\nbounds %d strict %d\n",
-                  TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, TK_CODE_VERSION,
+    tk_strbuf_fmt(sb, "tolk %d.%d.%d code %s llvm %s\nopts %s\nbounds %d strict %d\n",
+                  TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_code_hash,
                   tk_llvm_version(), b->opts->opts ? b->opts->opts : "heuristic",
                   (int)b->opts->bounds, b->opts->strict != 0);
     tk_strbuf_bytes(sb, &b->target, sizeof b->target);

@@ -9,9 +9,6 @@
 #include "jit/cache.h"
 #include "jit/meta.h"
 
-/* Part of every cache key: raised with each change of what any pass or the emission makes. */
-enum { TK_CODE_VERSION = 3 };
-
 struct tolk_program {
     _Atomic uint32_t refs;
     tolk_ctx *ctx;

@@ -30,6 +30,13 @@ run 3 disk
 [ "$(entries | wc -l)" -ge 2 ] || problem "$(entries | wc -l) files in the cache, expected 2"
 [ "$(stat -c %a "$TOLK_CACHE_DIR")" = 700 ] || problem 'the directory has mode 700'
 
+# the key holds which compiler made the code, so that another build's entries never answer
+hash=$(sed -nE 's/.*tk_code_hash\[\] = "([0-9a-f]{64})";/\1/p' "$TOLK_TEST_BUILD/generated/code_hash.c")
+[ ${#hash} = 64 ] || problem 'no hash in generated/code_hash.c'
+for entry in $(entries); do
+    grep -aqF " code $hash llvm " "$entry" || problem "$entry does not name the code"
+done
+
 # KEY-03: the same file and kernel name, another body
 kernel 3
 cp k5.uop k3.uop
