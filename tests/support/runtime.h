@@ -193,6 +193,20 @@ RT_UNUSED static int rt_maps(int *both) {
     return n;
 }
 
+/* What may be done with the memory at an address: "rw-p", "r-xp"; "" if nothing is there. */
+RT_UNUSED static void rt_perms(const void *at, char perms[5]) {
+    FILE *f = fopen("/proc/self/maps", "r");
+    unsigned long from, to;
+    char line[512], found[5];
+    perms[0] = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "%lx-%lx %4s", &from, &to, found) == 3 && (uintptr_t)at >= from &&
+            (uintptr_t)at < to)
+            memcpy(perms, found, sizeof found);
+    if (f)
+        fclose(f);
+}
+
 /* Resident bytes. */
 RT_UNUSED static double rt_rss(void) {
     FILE *f = fopen("/proc/self/statm", "r");
