@@ -113,8 +113,9 @@ static tolk_status open_loop(tk_interp *in, tk_interp_item *it, const tk_interp_
     tk_interp_frame *f = &tk_vec_last(&it->stack);
     if (f->level + 1 == k->u->n_src) {
         f->phase = PHASE_BODY;
-        if (k->op == TK_OP_END) /* repeats its effect, even one that depends on no range */
-            it->state[tk_interp_src(in, k, 0)] = 0;
+        if (k->op == TK_OP_END) /* repeats its effects, even those that depend on no range */
+            for (uint32_t i = 0; i < k->n_need; i++)
+                it->state[in->plan.need.at[k->need + i]] = 0;
         return TOLK_OK;
     }
     uint32_t r = loop_range(in, k, f->level);

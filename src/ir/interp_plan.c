@@ -293,7 +293,27 @@ static tolk_status special_of(builder *b, tk_interp_node *k) {
                : tk_status_nomem(in->err);
 }
 
-/* The order in which sources are done. AFTER: effects before what comes after them. */
+/* What an END repeats: its effect and, in groups, theirs, each once. */
+static bool add_repeated(builder *b, uint32_t effect) {
+    tk_interp_plan *plan = b->plan;
+    tk_walk_map seen;
+    tk_walk_map_init(&seen, b->in->al);
+    size_t next = plan->need.n;
+    bool ok = tk_vec_push(&plan->need, effect);
+    for (; ok && next < plan->need.n; next++) {
+        const tk_interp_node *e = &plan->nodes.at[plan->need.at[next]];
+        for (uint32_t i = 0; ok && e->op == TK_OP_GROUP && i < e->u->n_src; i++) {
+            uint32_t member = plan->src.at[e->src + i];
+            if (!tk_walk_map_get(&seen, member))
+                ok = tk_walk_map_put(&seen, member, 1) && tk_vec_push(&plan->need, member);
+        }
+    }
+    tk_walk_map_fini(&seen);
+    return ok;
+}
+
+/* The order in which sources are done. AFTER: effects before what comes after them. END of a
+ * kernel: what it repeats. */
 static bool add_needs(builder *b, tk_interp_node *k) {
     tk_interp_plan *plan = b->plan;
     const tolk_uop *u = k->u;
@@ -304,6 +324,8 @@ static bool add_needs(builder *b, tk_interp_node *k) {
             if (!tk_uop_is(u->src[i], TK_OP_RANGE))
                 ok &= tk_vec_push(&plan->need, plan->src.at[k->src + i]);
         ok &= tk_vec_push(&plan->need, plan->src.at[k->src]);
+    } else if (k->op == TK_OP_END && !plan->is_program) {
+        ok = add_repeated(b, plan->src.at[k->src]);
     } else if (needs_all(k->op)) {
         for (uint32_t i = 0; i < u->n_src; i++)
             ok &= tk_vec_push(&plan->need, plan->src.at[k->src + i]);

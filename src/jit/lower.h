@@ -57,6 +57,7 @@ typedef struct tk_lower {
     tolk_graph *g;
     const tolk_allocator *al;
     tk_kview v;
+    bool in_order;                      /* the effects take one iteration of the span together */
     tk_before before;                   /* loads that are done before stores of registers */
     TK_VEC(tk_lower_unrolled) unrolled; /* ranges of kind upcast and unroll */
     TK_VEC(uint32_t) lane_ranges;
@@ -71,10 +72,8 @@ typedef struct tk_lower {
     TK_VEC(tk_lower_saved) saved;
     tk_uops todo;
     int base_scope; /* where what depends on no loop belongs: 0, or the flattened loop's body */
-    int end_scope;  /* body of the innermost loop of the END whose effect is visited, or -1 ... */
-    const tolk_uop *end_effect; /* ... and that effect: it runs there whatever it depends on */
-    int pin;                    /* scope that pure nodes may not leave (a branch), 0: none */
-    int poll_depth;             /* loops of this depth look at the cancel flag; 0: none do */
+    int pin;        /* scope that pure nodes may not leave (a branch), 0: none */
+    int poll_depth; /* loops of this depth look at the cancel flag; 0: none do */
     int64_t next_axis, next_reg;
 } tk_lower;
 
@@ -88,7 +87,7 @@ const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root);
  * leading global ranges of the sink's effects become the flattened range. NULL on failure. */
 const tolk_uop *tk_lower_empty(tk_pass *p, const tolk_uop *root, bool flattened);
 /* lower_span.c: number of ranges of an END, from source 1, that go into the flattened range. */
-uint32_t tk_lower_flattened(const tolk_uop *end);
+uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end);
 
 /* pass_lower.c: visit root and all it needs, in the scopes that are open now. */
 bool tk_lower_visit(tk_lower *l, const tolk_uop *root);

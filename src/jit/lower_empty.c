@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Loops that may have no iteration. The walk of pass_lower puts an access into the innermost loop
- * that it depends on; one that depends on none of the loops around it (its index was simplified:
- * the loop runs once at most, say) would happen although the loop around it does not run, and
- * outside of its buffer. Here such an access gets the gate 0 < size of that loop.
+ * that it depends on. One that depends on none of the loops around what needs it (its index was
+ * simplified: the loop runs once at most, say) would happen although nothing needs it, and outside
+ * of its buffer. Here such an access gets a gate: that one of the ways from the root down to it
+ * passes only through loops that run.
  *
- * Global ranges that go into the flattened range need none: its loop stands around all that belongs
- * to them.
+ * Global ranges that go into the flattened range count as running: their loop stands around all
+ * that belongs to them. Loads that are proved to be inside their buffer are left as they are.
  */
 #include "jit/lower.h"
 
@@ -15,10 +16,93 @@
 
 typedef struct emptiness {
     tolk_graph *g;
-    uint32_t no; /* of the range in the view of the closer's source */
-    const tolk_uop *not_empty;
-    bool found;
+    tk_kview v;
+    bool *flattened;      /* by id: an END whose leading ranges go into the flattened range */
+    const tolk_uop **way; /* by id: when a node needs the access at hand; NULL: never */
+    const tolk_uop *yes;
 } emptiness;
+
+static bool may_be_empty(const tolk_uop *range) {
+    tk_bound b = tk_bounds(range->src[0]);
+    return b.state != 1 || b.lo <= 0;
+}
+
+/* a or b; NULL is false. */
+static const tolk_uop *either(const emptiness *e, const tolk_uop *a, const tolk_uop *b) {
+    if (!a || !b || a == b)
+        return a ? a : b;
+    return a == e->yes || b == e->yes ? e->yes : tk_uop2(e->g, TK_OP_OR, a, b);
+}
+static const tolk_uop *both(const emptiness *e, const tolk_uop *a, const tolk_uop *b) {
+    if (!a || !b || b == e->yes || a == b)
+        return b ? a : NULL;
+    return a == e->yes ? b : tk_uop2(e->g, TK_OP_AND, a, b);
+}
+
+/* Does the range run, seen from the place of the access? Where its size depends on loops that the
+ * access is not in: does it run in any of their iterations? */
+static const tolk_uop *runs(emptiness *e, const tolk_uop *range, const tolk_uop *access) {
+    const tolk_uop *size = range->src[0];
+    tk_uops from, to, src;
+    tk_vec_init(&from, e->v.al);
+    tk_vec_init(&to, e->v.al);
+    tk_vec_init(&src, e->v.al);
+    bool ok = tk_vec_push(&src, size);
+    /* Ranges in the order of their ids: those that others' sizes depend on come first. */
+    for (size_t i = 0; i < e->v.ranges.n && ok; i++) {
+        const tolk_uop *r = e->v.ranges.at[i];
+        if (!tk_kview_depends(&e->v, size, r) || tk_kview_depends(&e->v, access, r))
+            continue;
+        const tolk_uop *n = tk_rewrite_substitute(e->g, r->src[0], from.at, to.at, from.n);
+        /* Far from other axis numbers, and the same one whenever it is asked for. */
+        int64_t axis = 3000000 + tk_uop_int(r, TK_A_RANGE_AXIS) * 16 + (int64_t)tk_kview_axis(r);
+        tk_attr attrs[4] = {{.i = axis}, r->attr[1], {.i = TK_AXIS_LOOP}, {.i = 0}};
+        const tolk_uop *fresh = n ? tk_uop(e->g, TK_OP_RANGE, TOLK_INDEX, &n, 1, attrs) : NULL;
+        ok = fresh && tk_vec_push(&from, r) && tk_vec_push(&to, fresh) && tk_vec_push(&src, fresh);
+    }
+    if (ok && from.n) {
+        src.at[0] = tk_rewrite_substitute(e->g, size, from.at, to.at, from.n);
+        tk_attr attrs[2] = {{.i = TK_ROP_MAX}, {.i = 0}};
+        size = src.at[0] ? tk_uop(e->g, TK_OP_REDUCE, TOLK_INDEX, src.at, src.n, attrs) : NULL;
+    }
+    tk_vec_fini(&from);
+    tk_vec_fini(&to);
+    tk_vec_fini(&src);
+    return ok && size ? tk_uop2(e->g, TK_OP_CMPLT, tk_uop_index_const(e->g, 0), size) : NULL;
+}
+
+/* When does u need its source i: all loops of u before it run. NULL only on failure. */
+static const tolk_uop *when(emptiness *e, const tolk_uop *u, uint32_t i, const tolk_uop *access) {
+    uint32_t first = tk_kview_closes(u), end = i == 0 ? u->n_src : i;
+    const tolk_uop *w = e->yes;
+    if (e->flattened[u->id])
+        first += tk_lower_flattened(&e->v, u);
+    for (uint32_t k = first; k < end && w; k++) {
+        const tolk_uop *r = u->src[k];
+        if (tk_uop_is(r, TK_OP_RANGE) && may_be_empty(r) && !tk_kview_depends(&e->v, access, r)) {
+            const tolk_uop *c = runs(e, r, access);
+            w = c ? both(e, w, c) : NULL;
+        }
+    }
+    return w;
+}
+
+/* Condition under which the root needs the access: e->yes, or an expression. NULL on failure. */
+static const tolk_uop *needed(emptiness *e, const tolk_uop *access) {
+    for (size_t k = 0; k < e->v.order.n; k++) {
+        const tolk_uop *u = e->v.order.at[k], *way = u == access ? e->yes : NULL;
+        for (uint32_t i = 0; i < u->n_src && u->id > access->id && way != e->yes; i++) {
+            const tolk_uop *below = e->way[u->src[i]->id];
+            if (!below)
+                continue;
+            const tolk_uop *w = when(e, u, i, access);
+            if (!w || !(way = either(e, way, both(e, below, w))))
+                return NULL;
+        }
+        e->way[u->id] = way;
+    }
+    return e->way[e->v.root->id];
+}
 
 static bool has_term(const tolk_uop *gate, const tolk_uop *term) {
     while (gate != term) {
@@ -31,99 +115,77 @@ static bool has_term(const tolk_uop *gate, const tolk_uop *term) {
     return true;
 }
 
-/* Is u an access of memory that others see, which would happen without the range? */
-static bool escapes(const tk_kview *v, const tolk_uop *u, const emptiness *e) {
-    bool access = tk_uop_is(u, TK_OP_LOAD) || tk_uop_is(u, TK_OP_STORE);
-    return access && tk_kview_is_global(tk_kview_buffer(u->src[0])) &&
-           (e->no == UINT32_MAX || !tk_set_has(tk_kview_set(v, u), e->no)) &&
-           !(u->n_src == 3 && has_term(u->src[2], e->not_empty));
+/* Memory that others see, by an access that could be outside of it or change it? */
+static bool escapes(const tolk_uop *u) {
+    bool store = tk_uop_is(u, TK_OP_STORE), load = tk_uop_is(u, TK_OP_LOAD);
+    return (store || (load && !tk_uop_int(u, TK_A_LOAD_INBOUNDS))) &&
+           tk_kview_is_global(tk_kview_buffer(u->src[0]));
 }
 
-static const tolk_uop *gated(void *user, const tk_kview *v, const tolk_uop *u, const tolk_uop **src,
-                             uint32_t n) {
-    emptiness *e = user;
-    if (!escapes(v, u, e))
-        return tk_uop_with_src(e->g, u, src, n);
-    e->found = true;
-    const tolk_uop *second = n > 1 ? src[1] : tk_uop_const(e->g, u->dtype, 0);
-    const tolk_uop *gate = n == 3 ? tk_uop2(e->g, TK_OP_AND, src[2], e->not_empty) : e->not_empty;
-    return second && gate ? tk_uop(e->g, tk_uop_op(u), u->dtype,
-                                   (const tolk_uop *[]){src[0], second, gate}, 3, u->attr)
+static const tolk_uop *gated(tolk_graph *g, const tolk_uop *u, const tolk_uop *by) {
+    const tolk_uop *second = u->n_src > 1 ? u->src[1] : tk_uop_const(g, u->dtype, 0);
+    const tolk_uop *gate = u->n_src == 3 ? tk_uop2(g, TK_OP_AND, u->src[2], by) : by;
+    return second && gate ? tk_uop(g, tk_uop_op(u), u->dtype,
+                                   (const tolk_uop *[]){u->src[0], second, gate}, 3, u->attr)
                           : NULL;
 }
 
-/* The effects of the sink: groups taken apart. */
-static bool is_effect_of(const tk_kview *v, const tolk_uop *end) {
+/* Is there a loop that may be empty and that the access is not in? */
+static bool may_be_unneeded(const tk_kview *v, const tolk_uop *access) {
+    for (size_t r = 0; r < v->ranges.n; r++)
+        if (may_be_empty(v->ranges.at[r]) && !tk_kview_depends(v, access, v->ranges.at[r]))
+            return true;
+    return false;
+}
+
+/* The effects of the sink, groups taken apart. */
+static bool find_flattened(emptiness *e) {
     tk_uops todo;
-    tk_vec_init(&todo, v->al);
-    bool ok = tk_vec_push(&todo, v->root), found = false;
-    while (ok && todo.n && !found) {
+    tk_vec_init(&todo, e->v.al);
+    bool ok = tk_vec_push(&todo, e->v.root);
+    while (ok && todo.n) {
         const tolk_uop *u = tk_vec_pop(&todo);
-        found = u == end;
+        e->flattened[u->id] = tk_uop_is(u, TK_OP_END);
         bool inner = tk_uop_is(u, TK_OP_SINK) || tk_uop_is(u, TK_OP_GROUP);
         for (uint32_t i = 0; inner && i < u->n_src && ok; i++)
             ok = tk_vec_push(&todo, u->src[i]);
     }
     tk_vec_fini(&todo);
-    return found;
+    return ok;
 }
 
-/* Gate what is below closer for the range in its source i. Returns what stands in place of the
- * closer, itself if there is nothing to do, NULL on failure. */
-static const tolk_uop *gate_below(tolk_graph *g, const tolk_uop *closer, uint32_t i) {
-    const tolk_uop *range = closer->src[i], *body = closer->src[0];
-    emptiness e = {.g = g};
-    e.not_empty = tk_uop2(g, TK_OP_CMPLT, tk_uop_index_const(g, 0), range->src[0]);
-    tk_kview v;
-    if (!e.not_empty || !tk_kview_init(&v, body))
-        return tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
-    e.no = range->id <= body->id && v.reached[range->id] ? tk_kview_no(&v, range) : UINT32_MAX;
-    bool any = false;
-    for (size_t k = 0; k < v.order.n && !any; k++)
-        any = escapes(&v, v.order.at[k], &e);
-    const tolk_uop *to = any ? tk_kview_rebuild(&v, gated, &e) : body;
-    tk_kview_fini(&v);
-    if (!to || to == body)
-        return to ? closer : NULL;
-    TK_VEC(const tolk_uop *) src;
-    tk_vec_init(&src, g->al);
-    bool ok = true;
-    for (uint32_t k = 0; k < closer->n_src && ok; k++)
-        ok = tk_vec_push(&src, k ? closer->src[k] : to);
-    const tolk_uop *r = ok ? tk_uop_with_src(g, closer, src.at, src.n)
-                           : tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
-    tk_vec_fini(&src);
-    return r;
+/* Gate the first access that needs it. Returns the new root, root itself if there is none. */
+static const tolk_uop *one_access(tk_pass *p, const tolk_uop *root, bool flattened) {
+    emptiness e = {.g = p->g, .yes = tk_uop_const(p->g, TOLK_BOOL, 1)};
+    if (!e.yes || !tk_kview_init(&e.v, root))
+        return tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");
+    const tk_kview *v = &e.v;
+    e.flattened = tk_alloc_zero(v->al, v->n_ids * sizeof *e.flattened);
+    e.way = tk_alloc(v->al, v->n_ids * sizeof *e.way);
+    bool ok = e.flattened && e.way && (!flattened || find_flattened(&e));
+    const tolk_uop *to = NULL, *u = NULL;
+    for (size_t k = 0; k < v->order.n && ok && !to; k++) {
+        u = v->order.at[k];
+        if (!escapes(u) || !may_be_unneeded(v, u))
+            continue;
+        const tolk_uop *by = needed(&e, u);
+        ok = by != NULL;
+        if (ok && by != e.yes && !(u->n_src == 3 && has_term(u->src[2], by)))
+            ok = (to = gated(p->g, u, by)) != NULL;
+    }
+    tk_alloc_free(v->al, e.flattened, v->n_ids * sizeof *e.flattened);
+    tk_alloc_free(v->al, e.way, v->n_ids * sizeof *e.way);
+    tk_kview_fini(&e.v);
+    if (!ok)
+        return tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");
+    return to ? tk_rewrite_substitute(p->g, root, &u, &to, 1) : root;
 }
 
 const tolk_uop *tk_lower_empty(tk_pass *p, const tolk_uop *root, bool flattened) {
-    tolk_graph *g = p->g;
-    for (bool again = true; again;) {
-        again = false;
-        tk_kview v;
-        if (!tk_kview_init(&v, root))
-            return tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
-        for (size_t k = 0; k < v.order.n && root && !again; k++) {
-            const tolk_uop *u = v.order.at[k];
-            uint32_t i = tk_kview_closes(u);
-            if (i < u->n_src && flattened && tk_uop_is(u, TK_OP_END) && is_effect_of(&v, u))
-                i += tk_lower_flattened(u);
-            for (; i < u->n_src && root && !again; i++) {
-                if (!tk_uop_is(u->src[i], TK_OP_RANGE))
-                    continue;
-                tk_bound b = tk_bounds(u->src[i]->src[0]);
-                if (b.state == 1 && b.lo > 0)
-                    continue;
-                const tolk_uop *to = gate_below(g, u, i);
-                if (to != u) {
-                    again = true;
-                    root = to ? tk_rewrite_substitute(g, root, &u, &to, 1) : NULL;
-                }
-            }
-        }
-        tk_kview_fini(&v);
-        if (!root)
-            return NULL;
+    for (;;) {
+        const tolk_uop *next = one_access(p, root, flattened);
+        if (!next || next == root)
+            return next;
+        root = next;
     }
-    return root;
 }

@@ -80,9 +80,9 @@ static bool touches(const tolk_uop *e, uint8_t *marks) {
 
 /* Do two effects meet in a buffer, one of them storing, and one of them in order? Then the order of
  * the sink counts. Iterations of two unordered effects may interleave as they like. */
-static bool effects_meet(const tk_lower *l, const tk_uops *effects, bool *failed) {
-    size_t n = l->v.n_ids;
-    uint8_t *marks = effects->n > 1 ? tk_alloc(l->al, 3 * n) : NULL;
+static bool effects_meet(const tk_kview *v, const tk_uops *effects, bool *failed) {
+    size_t n = v->n_ids;
+    uint8_t *marks = effects->n > 1 ? tk_alloc(v->al, 3 * n) : NULL;
     bool meet = false;
     *failed = effects->n > 1 && !marks;
     if (!marks)
@@ -102,18 +102,37 @@ static bool effects_meet(const tk_lower *l, const tk_uops *effects, bool *failed
                 ordered[b] |= now[b];
         }
     }
-    tk_alloc_free(l->al, marks, 3 * n);
+    tk_alloc_free(v->al, marks, 3 * n);
     return meet;
 }
 
-uint32_t tk_lower_flattened(const tolk_uop *end) {
+/* Does the order of the sink's effects count? False when out of memory. */
+static bool find_order(const tk_kview *v, bool *in_order) {
+    tk_uops effects;
+    tk_vec_init(&effects, v->al);
+    bool failed = !flat_effects(v->root, &effects);
+    *in_order = !failed && (effects_depend(v) || effects_meet(v, &effects, &failed));
+    tk_vec_fini(&effects);
+    return !failed;
+}
+
+/* Does the size of range i of an END depend on one before it? */
+static bool is_dependent(const tk_kview *v, const tolk_uop *end, uint32_t i) {
+    for (uint32_t k = 1; k < i; k++)
+        if (tk_kview_depends(v, end->src[i]->src[0], end->src[k]))
+            return true;
+    return false;
+}
+
+uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end) {
     if (!tk_uop_is(end, TK_OP_END))
         return 0;
     uint32_t n = 0;
     int64_t total = 1;
     for (uint32_t i = 1; i < end->n_src && total < ENOUGH; i++, n++) {
         const tolk_uop *r = end->src[i];
-        if (!tk_uop_is(r, TK_OP_RANGE) || !is_unordered(tk_kview_axis(r)))
+        if (!tk_uop_is(r, TK_OP_RANGE) || !is_unordered(tk_kview_axis(r)) ||
+            is_dependent(v, end, i))
             break;
         int64_t size = tk_uop_is_const(r->src[0]) ? r->src[0]->attr[0].i : ENOUGH;
         total = size < ENOUGH ? total * (size > 0 ? size : 1) : ENOUGH;
@@ -262,7 +281,7 @@ static double work_inside(const tk_lower *l, const tk_uops *effects) {
     if (!outer)
         return 0;
     for (size_t i = 0; i < effects->n; i++) {
-        uint32_t n = tk_lower_flattened(effects->at[i]);
+        uint32_t n = tk_lower_flattened(&l->v, effects->at[i]);
         for (uint32_t j = 1; j <= n; j++)
             tk_set_add(outer, tk_kview_no(&l->v, effects->at[i]->src[j]));
     }
@@ -357,12 +376,11 @@ static const tolk_uop *run(tk_lower *l) {
     tk_vec_init(&effects, l->al);
     if (!flat_effects(sink, &effects))
         goto done;
-    bool failed, one = effects_depend(&l->v) || effects_meet(l, &effects, &failed);
-    if (!one && failed)
-        goto done;
+    bool one = l->in_order;
     const tolk_uop *total = tk_uop_index_const(g, one ? 1 : 0);
     for (size_t i = 0; i < effects.n && !one && total; i++) {
-        const tolk_uop *size = span_size(g, effects.at[i], tk_lower_flattened(effects.at[i]));
+        const tolk_uop *size =
+            span_size(g, effects.at[i], tk_lower_flattened(&l->v, effects.at[i]));
         total = size ? tk_sym_add(g, total, size) : NULL;
     }
     if (!total)
@@ -381,7 +399,7 @@ static const tolk_uop *run(tk_lower *l) {
                 goto done;
             continue;
         }
-        uint32_t n = tk_lower_flattened(effects.at[i]);
+        uint32_t n = tk_lower_flattened(&l->v, effects.at[i]);
         const tolk_uop *size = span_size(g, effects.at[i], n);
         /* The pieces of grouped reductions stand first; the others wait for all of them. */
         bool first = l->p->pieces && tk_uop_is_int(offset, l->p->pieces);
@@ -432,12 +450,14 @@ static bool find_before(tk_lower *l) {
 
 tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     const tolk_uop *kernel = tk_lower_kinds(p, *root);
-    tk_lower l = {.p = p, .g = p->g, .al = p->g->al, .end_scope = -1};
+    tk_lower l = {.p = p, .g = p->g, .al = p->g->al};
     if (!kernel || !tk_kview_init(&l.v, kernel))
         return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);
-    bool flattened = !effects_depend(&l.v);
+    bool found = find_order(&l.v, &l.in_order);
     tk_kview_fini(&l.v);
-    kernel = tk_lower_empty(p, kernel, flattened);
+    if (!found)
+        return tk_status_nomem(err);
+    kernel = tk_lower_empty(p, kernel, !l.in_order);
     if (!kernel || !tk_kview_init(&l.v, kernel))
         return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);
     tk_vec_init(&l.unrolled, l.al);

@@ -20,6 +20,7 @@
 #include "jit/lower.h"
 
 #include "ir/bounds.h"
+#include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/mathfn.h"
 #include "ir/scalar.h"
@@ -623,13 +624,6 @@ static bool emit_store(tk_lower *l, const tolk_uop *u) {
     const tolk_uop *root = tk_kview_buffer(u->src[0]), *buffer = buffer_value(l, u->src[0]);
     tk_lower_reg *reg = tk_kview_is_global(root) ? NULL : reg_info(l, root);
     int scope = scope_of(l, u);
-    bool direct = u == l->end_effect;
-    for (uint32_t i = 0; l->end_effect && tk_uop_is(l->end_effect, TK_OP_GROUP) &&
-                         i < l->end_effect->n_src && !direct;
-         i++)
-        direct = l->end_effect->src[i] == u;
-    if (direct && l->end_scope >= 0 && l->scopes.at[l->end_scope].depth > l->scopes.at[scope].depth)
-        scope = l->end_scope;
     const tolk_uop *last = NULL;
     for (uint32_t k = 0; k < n; k++) {
         tk_lval at = source(l, u, k, 0), value = source(l, u, k, 1);
@@ -909,8 +903,9 @@ static bool emit_after(tk_lower *l, const tolk_uop *u) {
             ok = tk_vec_push(&src, token);
     }
     /* Values may be AFTER too; only buffers need the token, values are pinned by their loads. */
-    bool is_buffer =
-        tk_uop_is(tk_kview_buffer(u), TK_OP_BUFFER) || tk_uop_is(tk_kview_buffer(u), TK_OP_PARAM);
+    const tolk_uop *root = tk_kview_buffer(u);
+    bool is_buffer = tk_uop_is(root, TK_OP_BUFFER) ||
+                     (tk_uop_is(root, TK_OP_PARAM) && !tk_check_is_scalar_param(root));
     const tolk_uop *r = !ok ? NULL
                         : src.n > 1 && is_buffer
                             ? tk_uop(l->g, TK_OP_AFTER, buffer->dtype, src.at, src.n, NULL)
@@ -1098,10 +1093,6 @@ bool tk_lower_visit(tk_lower *l, const tolk_uop *root) {
                 if (!ok)
                     return false;
                 l->frames.at[at] = opened;
-                if (tk_uop_is(u, TK_OP_END)) {
-                    l->end_scope = opened.inner;
-                    l->end_effect = u->src[0];
-                }
                 if (!push_frame(l, u->src[0]))
                     return false;
                 continue;
@@ -1124,8 +1115,6 @@ bool tk_lower_visit_end(tk_lower *l, const tk_lower_frame *start) {
             return false;
     if (!open_loops(l, f.u, &f))
         return false;
-    l->end_scope = f.inner;
-    l->end_effect = f.u->src[0];
     return tk_lower_visit(l, f.u->src[0]) && leave_end(l, f.u, &f);
 }
 

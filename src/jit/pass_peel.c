@@ -133,13 +133,7 @@ static bool find_cut(tk_pass *p, const tk_kview *v, tk_step *steps, const tolk_u
     } else if (tk_uop_is_const(best)) {
         return false;
     } else {
-        /* A range of at most one iteration would fold to 0, and what stands in it would no longer
-         * depend on whether it runs. */
-        if (tk_bounds(best).hi < 2)
-            return false;
         rest = tk_uop2(p->g, TK_OP_SUB, size, best);
-        if (!rest || tk_bounds(rest).hi < 2)
-            return false;
     }
     *out = (cut){closer, range, best, rest};
     return rest != NULL;

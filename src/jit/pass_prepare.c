@@ -110,44 +110,11 @@ static const tolk_uop *special_range(tolk_graph *g, const tolk_uop *u, const tol
     return tk_uop_range(g, size, 1000000 - dim, TK_AXIS_GLOBAL);
 }
 
-/* The effect of an END runs in each iteration even if nothing in it names the range: then its
- * place names it, by AFTER. effect: in p->g; u: the END as it was, in v. */
-static const tolk_uop *in_each_iteration(tk_pass *p, const tk_kview *v, const tolk_uop *u,
-                                         const tolk_uop *effect, const tolk_uop **src) {
-    tolk_graph *g = p->g;
-    if (!tk_uop_is(effect, TK_OP_STORE) || !tk_uop_is(effect->src[0], TK_OP_INDEX))
-        return effect;
-    tk_uops after, place;
-    tk_vec_init(&after, g->al);
-    tk_vec_init(&place, g->al);
-    bool ok = tk_vec_push(&after, effect->src[0]->src[0]);
-    for (uint32_t i = 1; i < u->n_src && ok; i++)
-        if (tk_uop_is(src[i], TK_OP_RANGE) && !tk_kview_depends(v, u->src[0], u->src[i]))
-            ok = tk_vec_push(&after, src[i]);
-    const tolk_uop *r = effect;
-    if (ok && after.n > 1) {
-        const tolk_uop *buffer =
-            tk_uop(g, TK_OP_AFTER, after.at[0]->dtype, after.at, after.n, NULL);
-        ok = buffer && tk_vec_push(&place, buffer);
-        for (uint32_t i = 1; i < effect->src[0]->n_src && ok; i++)
-            ok = tk_vec_push(&place, effect->src[0]->src[i]);
-        const tolk_uop *at = ok ? tk_uop_with_src(g, effect->src[0], place.at, place.n) : NULL;
-        const tolk_uop *in[3] = {at, effect->src[1], effect->n_src > 2 ? effect->src[2] : NULL};
-        r = at ? tk_uop_with_src(g, effect, in, effect->n_src) : NULL;
-    }
-    tk_vec_fini(&after);
-    tk_vec_fini(&place);
-    return ok ? r : tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
-}
-
-static const tolk_uop *copy_node(tk_pass *p, const tk_kview *v, const tolk_uop *u,
-                                 const tolk_uop **src) {
+static const tolk_uop *copy_node(tk_pass *p, const tolk_uop *u, const tolk_uop **src) {
     tolk_graph *g = p->g;
     for (uint32_t i = 0; i < u->n_src; i++)
         if (!src[i])
             return NULL;
-    if (tk_uop_is(u, TK_OP_END) && !(src[0] = in_each_iteration(p, v, u, src[0], src)))
-        return NULL;
     const tolk_uop *r =
         tk_uop_is(u, TK_OP_SPECIAL) ? special_range(g, u, src[0]) : tk_uop_import(g, u, src);
     if (r && (tk_uop_is(r, TK_OP_LOAD) || tk_uop_is(r, TK_OP_STORE)) &&
@@ -238,7 +205,7 @@ tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err) 
         for (uint32_t i = 0; i < u->n_src; i++)
             src.at[i] = map[u->src[i]->id];
         specials |= tk_uop_is(u, TK_OP_SPECIAL);
-        map[u->id] = copy_node(p, &v, u, src.at);
+        map[u->id] = copy_node(p, u, src.at);
         if (!map[u->id])
             st = tk_pass_failed(p, err);
     }

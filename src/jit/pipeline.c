@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "jit/repeat.h"
 
 #include <string.h>
 
@@ -67,6 +68,9 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
     const tolk_uop *root = kernel;
     for (int i = 0; i < N_PASSES; i++) {
         tolk_status st = passes[i].run(&out->pass, &root, err);
+        if (st == TOLK_OK && passes[i].stage == TOLK_STAGE_KERNEL &&
+            !(root = tk_repeat_effects(out->pass.g, root)))
+            st = tk_pass_failed(&out->pass, err);
         if (st == TOLK_OK)
             st = check(root, passes[i].stage, passes[i].name, err);
         if (st != TOLK_OK)

@@ -191,10 +191,6 @@ static const tolk_uop *a_size(gen *s, int64_t room, int64_t *max) {
             k = s->n_sizes++;
             int64_t lo = below(s, 3) ? 1 + (int64_t)below(s, 8) : 0;
             int64_t hi = lo + (int64_t)below(s, 70);
-            /* At least 2: loops that may be empty or single are open work (docs/ir.md says what
-             * they mean; the passes disagree on some of them). */
-            lo = lo < 2 ? 2 : lo;
-            hi = hi < lo ? lo : hi;
             char name[16];
             snprintf(name, sizeof name, "n%u", k);
             s->sizes[k] = tolk_cast(
@@ -670,8 +666,7 @@ static const tolk_uop *a_store(gen *s) {
     const tolk_uop *place = place_of(s, dt, which, n, true);
     if (!place)
         return NULL;
-    s->own = NULL;
-    (void)several;
+    s->own = several ? NULL : place;
     const tolk_uop *v = a_value(s, dt, 1 + (unsigned)below(s, 5));
     s->own = NULL;
     if (!v)
