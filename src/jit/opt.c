@@ -3,7 +3,6 @@
 
 #include "ir/scalar.h"
 #include "ir/sym.h"
-#include "jit/affine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +114,7 @@ tolk_status tk_opt_axes(const tk_kview *v, tk_uops *out, tolk_error *err) {
     return TOLK_OK;
 }
 
-/* ---- what may be reordered ---- */
+/* ---- what closes a range ---- */
 
 static bool closed_by_reduce(const tk_kview *v, const tolk_uop *range) {
     for (size_t k = 0; k < v->order.n; k++) {
@@ -139,56 +138,6 @@ static bool closed_by_end(const tk_kview *v, const tolk_uop *range) {
                 return true;
     }
     return false;
-}
-
-/* Does every iteration of the range store to a place of its own? */
-static bool moves(const tk_kview *v, const tolk_uop *place, const tolk_uop *range) {
-    tk_step *steps = tk_alloc(v->al, v->n_ids * sizeof *steps);
-    bool own = false;
-    if (steps) {
-        tk_affine_steps(v, range, steps);
-        for (uint32_t i = 1; i < place->n_src; i++) {
-            tk_step s = steps[place->src[i]->id];
-            own |= s.kind == TK_STEP_CONST && s.elems != 0;
-        }
-    }
-    tk_alloc_free(v->al, steps, v->n_ids * sizeof *steps);
-    return own;
-}
-
-bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
-    tk_axis kind = tk_kview_axis(range);
-    if (kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD || kind == TK_AXIS_LOCAL ||
-        kind == TK_AXIS_WARP)
-        return true;
-    uint32_t no = tk_kview_no(v, range);
-    for (size_t k = 0; k < v->order.n; k++) {
-        const tolk_uop *s = v->order.at[k];
-        bool store = tk_uop_is(s, TK_OP_STORE) || tk_uop_is(s, TK_OP_ATOMIC_ADD);
-        if (!store || !tk_set_has(tk_kview_set(v, s), no))
-            continue;
-        const tolk_uop *buffer = tk_kview_buffer(s->src[0]);
-        if (!tk_kview_is_global(buffer) || !tk_uop_is(s, TK_OP_STORE))
-            return false;
-        /* Two iterations may store to one place unless the range moves it; and a load of the same
-         * buffer is safe only at the very place that this iteration stores to. */
-        if (!moves(v, s->src[0], range))
-            return false;
-        for (size_t j = 0; j < v->order.n; j++) {
-            const tolk_uop *l = v->order.at[j];
-            if (tk_uop_is(l, TK_OP_STORE) && l != s && tk_kview_buffer(l->src[0]) == buffer)
-                return false;
-            if (!tk_uop_is(l, TK_OP_LOAD) || tk_kview_buffer(l->src[0]) != buffer)
-                continue;
-            const tolk_uop *a = s->src[0], *b = l->src[0];
-            if (a->n_src != b->n_src)
-                return false;
-            for (uint32_t i = 1; i < a->n_src; i++)
-                if (a->src[i] != b->src[i])
-                    return false;
-        }
-    }
-    return true;
 }
 
 /* ---- splitting one range ---- */
@@ -325,14 +274,16 @@ static const tolk_uop *split_fn(void *user, const tk_kview *v, const tolk_uop *u
     return tk_uop_with_src(s->g, u, src, n);
 }
 
+enum { MAX_SUB = 32 };
+
 /* A range with another size or kind that continues the identity of `from`: sub grows by `part`. */
 static const tolk_uop *derived_range(tolk_graph *g, const tolk_uop *from, const tolk_uop *size,
                                      tk_axis kind, int64_t part) {
     const tk_blob *old = tk_uop_attr(from, TK_A_RANGE_SUB).blob;
-    int64_t sub[32];
+    int64_t sub[MAX_SUB];
     size_t n = old ? old->n : 0;
-    if (n > 31)
-        return tk_graph_fail(g, TOLK_E_LIMIT, "a range was split more than 31 times");
+    if (n >= MAX_SUB)
+        return tk_graph_fail(g, TOLK_E_LIMIT, "a range was split more than %d times", MAX_SUB);
     if (n)
         memcpy(sub, old->ints, n * sizeof *sub);
     sub[n] = part;
@@ -364,6 +315,30 @@ static tolk_status run_split(tk_kview *v, split *s, const tolk_uop **root, tolk_
     return TOLK_OK;
 }
 
+static tolk_status refuse(tolk_error *err, const tk_opt *opt, const char *why) {
+    char text[64];
+    tk_opt_text(opt, text, sizeof text);
+    return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "loop option %s: %s", text, why);
+}
+
+static const char in_order[] = "iterations of the axis depend on each other";
+static const char sized[] = "the size of another loop depends on the axis";
+static const char too_long[] = "the axis is too long";
+static const char name_taken[] = "the kernel has a range of the new one's name already";
+
+/* Has another range of the kernel the identity of this new one? Not counted: a and b (or NULL),
+ * which go. */
+static bool is_taken(const tk_kview *v, const tolk_uop *range, const tolk_uop *a,
+                     const tolk_uop *b) {
+    for (size_t i = 0; range && i < v->ranges.n; i++) {
+        const tolk_uop *r = v->ranges.at[i];
+        if (r != a && r != b && r->src[0] == range->src[0] && r->attr[0].i == range->attr[0].i &&
+            r->attr[1].blob == range->attr[1].blob && r->attr[2].i == range->attr[2].i)
+            return true;
+    }
+    return false;
+}
+
 /* Split range into outer * amount + inner. amount 0: all of it. */
 static tolk_status split_range(tk_kview *v, const tolk_uop *range, const tk_opt *opt,
                                int64_t amount, tk_axis inner_kind, const tolk_uop **root,
@@ -378,6 +353,8 @@ static tolk_status split_range(tk_kview *v, const tolk_uop *range, const tk_opt 
         s.inner = derived_range(g, range, size, inner_kind, 1);
         s.value = s.inner;
     } else {
+        if (tk_uop_is_const(size) && size->attr[0].i > INT64_MAX - amount)
+            return refuse(err, opt, too_long);
         const tolk_uop *n = tk_uop_index_const(g, amount);
         const tolk_uop *up = tk_sym_add(g, size, tk_uop_index_const(g, amount - 1));
         const tolk_uop *count = up ? tk_sym_floordiv(g, up, n) : NULL;
@@ -401,13 +378,9 @@ static tolk_status split_range(tk_kview *v, const tolk_uop *range, const tk_opt 
     }
     if (!s.value || tk_graph_failed(g))
         return graph_status(g, err);
+    if (is_taken(v, s.outer, range, NULL) || is_taken(v, s.inner, range, NULL))
+        return refuse(err, opt, name_taken);
     return run_split(v, &s, root, err);
-}
-
-static tolk_status refuse(tolk_error *err, const tk_opt *opt, const char *why) {
-    char text[64];
-    tk_opt_text(opt, text, sizeof text);
-    return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "loop option %s: %s", text, why);
 }
 
 /* Does splitting this reduce range into partial results change a float sum? */
@@ -438,7 +411,7 @@ static tolk_status check_amount(const tolk_uop *range, const tk_opt *opt, int64_
     return TOLK_OK;
 }
 
-static tolk_status apply_swap(tk_kview *v, const tolk_uop *a, const tolk_uop *b,
+static tolk_status apply_swap(tk_kview *v, const tolk_uop *a, const tolk_uop *b, const tk_opt *opt,
                               const tolk_uop **root, tolk_error *err);
 static tolk_status apply_padto(tk_kview *v, const tolk_uop *range, const tk_opt *opt,
                                const tolk_uop **root, tolk_error *err);
@@ -464,6 +437,14 @@ static bool sizes_depend(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
+static bool is_parent(const tk_kview *v, const tolk_uop *range) {
+    for (size_t r = 0; r < v->ranges.n; r++)
+        for (uint32_t i = 1; i < v->ranges.at[r]->n_src; i++)
+            if (v->ranges.at[r]->src[i] == range)
+                return true;
+    return false;
+}
+
 static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bool strict,
                          const tolk_uop **root, tolk_error *err) {
     if (opt->axis >= axes->n) {
@@ -480,14 +461,18 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
     if ((opt->kind == TK_OPT_UPCAST || opt->kind == TK_OPT_LANE || opt->kind == TK_OPT_UNROLL ||
          opt->kind == TK_OPT_GROUPTOP) &&
         sizes_depend(v, range))
-        return refuse(err, opt, "the size of another loop depends on the axis");
+        return refuse(err, opt, sized);
     switch (opt->kind) {
     case TK_OPT_SWAP:
         if (opt->arg >= (int64_t)axes->n)
             return refuse(err, opt, "the second axis does not exist");
         if (kind != TK_AXIS_GLOBAL || tk_kview_axis(axes->at[opt->arg]) != TK_AXIS_GLOBAL)
             return refuse(err, opt, "both axes must be global");
-        return apply_swap(v, range, axes->at[opt->arg], root, err);
+        if (sizes_depend(v, range) || sizes_depend(v, axes->at[opt->arg]))
+            return refuse(err, opt, sized);
+        if (is_parent(v, range) || is_parent(v, axes->at[opt->arg]))
+            return refuse(err, opt, "another loop names the axis as one around it");
+        return apply_swap(v, range, axes->at[opt->arg], opt, root, err);
     case TK_OPT_PADTO:
         return apply_padto(v, range, opt, root, err);
     case TK_OPT_LOOP: {
@@ -495,6 +480,8 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
             return refuse(err, opt, "the axis must be global");
         split s = {.g = range->graph, .range = range};
         s.outer = s.value = derived_range(s.g, range, range->src[0], TK_AXIS_LOOP, 0);
+        if (is_taken(v, s.outer, range, NULL))
+            return refuse(err, opt, name_taken);
         return s.value ? run_split(v, &s, root, err) : graph_status(s.g, err);
     }
     case TK_OPT_UNROLL:
@@ -505,6 +492,8 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
             return refuse(err, opt, "at most 32");
         if (strict && reorders_floats(v, range))
             return refuse(err, opt, "it changes the order of a float sum, and strict forbids that");
+        if (!tk_opt_parallel(v, range))
+            return refuse(err, opt, in_order);
         return split_range(v, range, opt, amount, TK_AXIS_UNROLL, root, err);
     case TK_OPT_GROUPTOP:
         TK_TRY(check_amount(range, opt, &amount, err));
@@ -514,6 +503,8 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
             return refuse(err, opt, "at most 256");
         if (strict && reorders_floats(v, range))
             return refuse(err, opt, "it changes the order of a float sum, and strict forbids that");
+        if (!tk_opt_parallel(v, range))
+            return refuse(err, opt, in_order);
         return split_range(v, range, opt, amount, TK_AXIS_GROUP_REDUCE, root, err);
     case TK_OPT_UPCAST:
         TK_TRY(check_amount(range, opt, &amount, err));
@@ -522,7 +513,7 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
         if (amount > TK_OPT_MAX_UPCAST)
             return refuse(err, opt, "at most 16");
         if (!tk_opt_parallel(v, range))
-            return refuse(err, opt, "iterations of the axis depend on each other");
+            return refuse(err, opt, in_order);
         return split_range(v, range, opt, amount, TK_AXIS_UPCAST, root, err);
     case TK_OPT_LANE:
         TK_TRY(check_amount(range, opt, &amount, err));
@@ -534,8 +525,8 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
             return refuse(err, opt, "the axis is already unrolled or a lane");
         if (reduce && strict && reorders_floats(v, range))
             return refuse(err, opt, "it changes the order of a float sum, and strict forbids that");
-        if (!reduce && !tk_opt_parallel(v, range))
-            return refuse(err, opt, "iterations of the axis depend on each other");
+        if (!tk_opt_parallel(v, range))
+            return refuse(err, opt, in_order);
         if (two_lane_ranges(v, range))
             return refuse(err, opt, "something already depends on another lane axis");
         return split_range(v, range, opt, amount, TK_AXIS_LANE, root, err);
@@ -596,7 +587,7 @@ static const tolk_uop *swap_fn(void *user, const tk_kview *v, const tolk_uop *u,
     return tk_uop_with_src(s->g, u, src, n);
 }
 
-static tolk_status apply_swap(tk_kview *v, const tolk_uop *a, const tolk_uop *b,
+static tolk_status apply_swap(tk_kview *v, const tolk_uop *a, const tolk_uop *b, const tk_opt *opt,
                               const tolk_uop **root, tolk_error *err) {
     tolk_graph *g = a->graph;
     swap s = {.g = g, .a = a, .b = b};
@@ -609,6 +600,8 @@ static tolk_status apply_swap(tk_kview *v, const tolk_uop *a, const tolk_uop *b,
     xb[1] = a->attr[1];
     s.new_a = tk_uop(g, TK_OP_RANGE, TOLK_INDEX, a->src, a->n_src, xa);
     s.new_b = tk_uop(g, TK_OP_RANGE, TOLK_INDEX, b->src, b->n_src, xb);
+    if (is_taken(v, s.new_a, a, b) || is_taken(v, s.new_b, a, b))
+        return refuse(err, opt, name_taken);
     const tolk_uop *r = s.new_a && s.new_b ? tk_kview_rebuild(v, swap_fn, &s) : NULL;
     if (!r)
         return graph_status(g, err);
@@ -629,18 +622,21 @@ static tolk_status apply_padto(tk_kview *v, const tolk_uop *range, const tk_opt 
     if (opt->arg < 2)
         return refuse(err, opt, "the amount must be at least 2");
     int64_t old = size->attr[0].i;
+    if (old > INT64_MAX - opt->arg)
+        return refuse(err, opt, too_long);
     int64_t padded = old <= 0 ? 0 : (old + opt->arg - 1) / opt->arg * opt->arg;
     if (padded == old)
         return TOLK_OK;
     if (old <= padded / 4)
         return refuse(err, opt, "more than three quarters would be padding");
-    bool reduce = closed_by_reduce(v, range);
-    if (!reduce && !tk_opt_parallel(v, range))
-        return refuse(err, opt, "iterations of the axis depend on each other");
+    if (!tk_opt_parallel(v, range))
+        return refuse(err, opt, in_order);
     split s = {.g = g, .range = range};
     s.outer = s.value = derived_range(g, range, tk_uop_index_const(g, padded), kind, 0);
     s.guard = s.value ? tk_uop2(g, TK_OP_CMPLT, s.value, size) : NULL;
     if (!s.guard)
         return graph_status(g, err);
+    if (is_taken(v, s.outer, range, NULL))
+        return refuse(err, opt, name_taken);
     return run_split(v, &s, root, err);
 }

@@ -50,7 +50,8 @@ tolk_status tk_opt_heuristic(const tolk_uop *root, uint32_t vec_bytes, bool stri
                              const tolk_uop **result, tolk_error *err);
 
 /* May iterations of this range run in any order and at once? True for the unordered kinds, and for
- * loops whose effects neither touch scratch memory nor load what they store at another place. */
+ * loops whose effects touch no scratch memory, store to places that no other iteration stores to,
+ * and load what they store at that place only. (opt_order.c) */
 bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range);
 
 #endif
