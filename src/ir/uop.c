@@ -77,7 +77,7 @@ static const tk_blob *intern_blob(tolk_graph *g, const char *str, const int64_t 
             const tk_blob *b = g->blobs[i];
             if (!b)
                 continue;
-            size_t j = (size_t)blob_hash(b->str, b->ints, b->n) & (cap - 1);
+            size_t j = (size_t)b->hash & (cap - 1);
             while (bigger[j])
                 j = (j + 1) & (cap - 1);
             bigger[j] = b;
@@ -100,8 +100,10 @@ static const tk_blob *intern_blob(tolk_graph *g, const char *str, const int64_t 
         memcpy(bytes, str ? (const void *)str : ints, str ? n : n * sizeof *ints);
     if (str)
         bytes[n] = 0;
-    *b =
-        (tk_blob){.n = n, .str = str ? bytes : NULL, .ints = str ? NULL : (int64_t *)(void *)bytes};
+    *b = (tk_blob){.n = n,
+                   .str = str ? bytes : NULL,
+                   .ints = str ? NULL : (int64_t *)(void *)bytes,
+                   .hash = h};
     g->blobs[i] = b;
     g->n_blobs++;
     return b;
@@ -116,13 +118,23 @@ const tk_blob *tk_blob_ints(tolk_graph *g, const int64_t *ints, size_t n) {
     return intern_blob(g, NULL, ints ? ints : &none, n);
 }
 
+static bool is_blob(tk_op op, uint32_t attr) {
+    if (op == TK_OP_CONST)
+        return false;
+    tk_attr_kind kind = tk_op_attrs[tk_op_get(op)->attr_first + attr].kind;
+    return kind == TK_ATTR_STR || kind == TK_ATTR_INTS || kind == TK_ATTR_BYTES;
+}
+
+/* Of the structure alone: no id and no address is in it. */
 static uint64_t node_hash(tk_op op, uint8_t flags, tolk_dtype dtype, const tolk_uop *const *src,
                           size_t n, const tk_attr *attr, size_t n_attr) {
     uint64_t h = tk_hash_mix((uint64_t)op << 40 ^ (uint64_t)flags << 32 ^ dtype);
     for (size_t i = 0; i < n; i++)
-        h = tk_hash_combine(h, src[i]->id);
-    for (size_t i = 0; i < n_attr; i++)
-        h = tk_hash_combine(h, (uint64_t)attr[i].i);
+        h = tk_hash_combine(h, src[i]->hash);
+    for (size_t i = 0; i < n_attr; i++) {
+        bool blob = is_blob(op, (uint32_t)i);
+        h = tk_hash_combine(h, !blob ? (uint64_t)attr[i].i : attr[i].blob ? attr[i].blob->hash : 0);
+    }
     return h;
 }
 
@@ -358,12 +370,8 @@ static int compare_heads(const tolk_uop *a, const tolk_uop *b) {
     if (a->flags != b->flags)
         return order(a->flags, b->flags);
     for (uint32_t i = 0; i < a->n_attr; i++) {
-        tk_attr_kind kind = tk_uop_is(a, TK_OP_CONST)
-                                ? TK_ATTR_INT
-                                : tk_op_attrs[tk_op_get(tk_uop_op(a))->attr_first + i].kind;
-        bool is_blob = kind == TK_ATTR_STR || kind == TK_ATTR_INTS || kind == TK_ATTR_BYTES;
-        int c = is_blob ? compare_blobs(a->attr[i].blob, b->attr[i].blob)
-                        : order(a->attr[i].i, b->attr[i].i);
+        int c = is_blob(tk_uop_op(a), i) ? compare_blobs(a->attr[i].blob, b->attr[i].blob)
+                                         : order(a->attr[i].i, b->attr[i].i);
         if (c)
             return c;
     }
@@ -371,19 +379,22 @@ static int compare_heads(const tolk_uop *a, const tolk_uop *b) {
 }
 
 /* Walks down the first differing source. Sources that are the same pointer are equal, so each step
- * goes strictly down both graphs and no stack is needed. */
+ * goes strictly down both graphs and no stack is needed. Two values of one long chain differ only
+ * at its far end: from some depth on the hashes decide. */
 int tk_uop_compare(const tolk_uop *a, const tolk_uop *b) {
-    while (a != b) {
+    enum { BY_HASH = 64 };
+    for (int depth = 0; a != b; depth++) {
         int c = compare_heads(a, b);
+        if (c == 0 && depth >= BY_HASH && a->hash != b->hash)
+            c = a->hash < b->hash ? -1 : 1;
         if (c)
             return c;
         uint32_t i = 0;
-        while (i < a->n_src && a->src[i] == b->src[i])
+        while (i < a->n_src && (a->src[i] == b->src[i] ||
+                                (a->graph != b->graph && a->src[i]->hash == b->src[i]->hash)))
             i++;
         if (i == a->n_src)
             return 0; /* the same form in two graphs */
-        if (a->graph != b->graph)
-            return order((int64_t)a->hash, (int64_t)b->hash);
         a = a->src[i];
         b = b->src[i];
     }

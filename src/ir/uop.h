@@ -21,6 +21,7 @@ typedef struct tk_blob {
     size_t n; /* bytes (strings, without the NUL behind them) or elements (lists) */
     const char *str;
     const int64_t *ints;
+    uint64_t hash; /* of the contents */
 } tk_blob;
 
 /* One attribute value. An absent STR, INTS or BYTES is NULL. */
@@ -35,8 +36,8 @@ struct tolk_uop {
     uint16_t n_attr;
     tolk_dtype dtype;
     uint32_t n_src;
-    uint32_t id; /* dense in its graph; sources have lower ids */
-    uint64_t hash;
+    uint32_t id;   /* dense in its graph; sources have lower ids */
+    uint64_t hash; /* of all below it, the same in every graph */
     tolk_graph *graph;
     const tolk_uop *const *src;
     const tk_attr *attr; /* in the order of ops.def; CONST: attr[0].i is the value */
@@ -160,7 +161,8 @@ static inline uint32_t tk_uop_lanes(const tolk_uop *u) {
     return tolk_dtype_lanes(u->dtype);
 }
 
-/* Total order that depends on no address and no id: (op, dtype, attributes, sources). */
+/* Total order that depends on no address and no id: (op, dtype, attributes, sources), and deep down
+ * the hashes. Takes a bounded time. */
 int tk_uop_compare(const tolk_uop *a, const tolk_uop *b);
 
 #endif

@@ -239,6 +239,31 @@ static void test_compare_is_a_total_order_of_structure(void **state) {
         }
 }
 
+/* Neighbours in a chain differ only at its beginning: to walk there each time takes minutes. */
+static void test_compare_of_long_chains_takes_bounded_time(void **state) {
+    tolk_graph *g = *state, *other;
+    assert_int_equal(tk_graph_create(g->ctx, &other), TOLK_OK);
+    enum { N = 100000 };
+    static const tolk_uop *chain[N], *again[N];
+    for (int i = 0; i < N; i++) {
+        chain[i] =
+            i < 2 ? tk_uop_index_const(g, i) : tk_uop2(g, TK_OP_MUL, chain[i - 1], chain[i - 2]);
+        if (i % 7 == 0) /* so that ids differ */
+            tk_uop_index_const(other, 1000 + i);
+        again[i] = i < 2 ? tk_uop_index_const(other, i)
+                         : tk_uop2(other, TK_OP_MUL, again[i - 1], again[i - 2]);
+    }
+    for (int i = N / 2; i + 1 < N; i++) {
+        int c = tk_uop_compare(chain[i], chain[i + 1]);
+        assert_int_not_equal(c, 0);
+        assert_true((c < 0) == (tk_uop_compare(chain[i + 1], chain[i]) > 0));
+        assert_true((c < 0) == (tk_uop_compare(again[i], again[i + 1]) < 0));
+        assert_int_equal(tk_uop_compare(chain[i], again[i]), 0);
+        assert_true((c < 0) == (tk_uop_compare(chain[i], again[i + 1]) < 0));
+    }
+    tk_graph_destroy(other);
+}
+
 static void test_import_copies_the_graph(void **state) {
     tolk_graph *g = *state, *other;
     assert_int_equal(tk_graph_create(g->ctx, &other), TOLK_OK);
@@ -287,6 +312,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_raw_constructor_refuses_foreign_and_null_sources,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_shorthands_follow_the_rules_of_dtypes, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_compare_of_long_chains_takes_bounded_time, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_compare_is_a_total_order_of_structure, setup,
                                         teardown),
