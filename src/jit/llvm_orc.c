@@ -6,6 +6,9 @@
  * As soon as the address of the function is known the object's tracker is removed, so ORC keeps
  * nothing of it and the next object may use the same names; the memory belongs to the tk_llvm_code.
  * All sections of an object go into one piece, so that relative addresses always reach.
+ *
+ * Objects are linked in a JITDylib of their own, which sees no other one: LLJIT's main one would
+ * find what an object lacks in the process.
  */
 #include "jit/llvm_api.h"
 
@@ -30,10 +33,13 @@ typedef struct linker {
     pthread_mutex_t lock;
     tolk_ctx *ctx;
     LLVMOrcLLJITRef jit;
+    LLVMOrcJITDylibRef dylib;
     /* The link that is going on: */
     tk_code_piece piece;
     size_t used;
     bool overflow;
+    LLVMOrcExecutorAddress address; /* 0: not found */
+    char said[160];                 /* what ORC reported of it first */
 } linker;
 
 /* ---- memory for the sections of one object ---- */
@@ -85,19 +91,20 @@ static LLVMOrcObjectLayerRef create_layer(void *l, LLVMOrcExecutionSessionRef se
 
 /* ---- the linker ---- */
 
-/* ORC would print to stderr; what it has to say comes back from the calls too. */
-static void report(void *l, LLVMErrorRef e) {
-    (void)l;
-    LLVMConsumeError(e);
+/* ORC would print it to stderr. What fails says only that something could not be linked; this says
+ * why: which symbols are unknown. */
+static void report(void *user, LLVMErrorRef e) {
+    linker *l = user;
+    char *text = LLVMGetErrorMessage(e);
+    if (!l->said[0])
+        snprintf(l->said, sizeof l->said, "%s", text);
+    LLVMDisposeErrorMessage(text);
 }
 
-static tolk_status orc_failed(tolk_ctx *ctx, const char *what, LLVMErrorRef e, tolk_error *err) {
-    char *text = LLVMGetErrorMessage(e);
-    tk_log_keep(ctx, text, strlen(text));
-    tolk_status st =
-        tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE, "linking: %s: %.160s", what, text);
-    LLVMDisposeErrorMessage(text);
-    return st;
+static tolk_status orc_failed(linker *l, const char *what, LLVMErrorRef e, tolk_error *err) {
+    report(l, e);
+    tk_log_keep(l->ctx, l->said, strlen(l->said));
+    return tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE, "linking: %s: %s", what, l->said);
 }
 
 static void destroy(tolk_ctx *ctx, void *part) {
@@ -159,25 +166,48 @@ static tolk_status start(linker *l, tolk_error *err) {
     LLVMErrorRef e = LLVMOrcCreateLLJIT(&l->jit, b);
     if (e) {
         l->jit = NULL;
-        return orc_failed(l->ctx, "starting ORC", e, err);
+        return orc_failed(l, "starting ORC", e, err);
     }
-    LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(l->jit), report, l);
+    LLVMOrcExecutionSessionRef session = LLVMOrcLLJITGetExecutionSession(l->jit);
+    LLVMOrcExecutionSessionSetErrorReporter(session, report, l);
+    l->dylib = LLVMOrcExecutionSessionCreateBareJITDylib(session, "kernels");
     return TOLK_OK;
+}
+
+/* Called before the look-up returns: LLJIT without threads of its own does everything in place. */
+static void found(LLVMErrorRef e, LLVMOrcCSymbolMapPairs result, size_t n, void *l) {
+    if (e) /* said to report(), or the symbol is not there; l is not to be used then */
+        LLVMConsumeError(e);
+    else if (n == 1)
+        ((linker *)l)->address = result[0].Sym.Address;
+}
+
+static void look_up(linker *l, const char *symbol) {
+    LLVMOrcExecutionSessionRef session = LLVMOrcLLJITGetExecutionSession(l->jit);
+    LLVMOrcCJITDylibSearchOrderElement order = {l->dylib,
+                                                LLVMOrcJITDylibLookupFlagsMatchExportedSymbolsOnly};
+    LLVMOrcCLookupSetElement wanted = {LLVMOrcExecutionSessionIntern(session, symbol),
+                                       LLVMOrcSymbolLookupFlagsRequiredSymbol};
+    LLVMOrcExecutionSessionLookup(session, LLVMOrcLookupKindStatic, &order, 1, &wanted, 1, found,
+                                  l);
 }
 
 static tolk_status place_object(linker *l, const void *object, size_t len, const char *symbol,
                                 void **entry, tolk_error *err) {
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRangeCopy(object, len, "tolk kernel");
-    LLVMOrcJITDylibRef dylib = LLVMOrcLLJITGetMainJITDylib(l->jit);
-    LLVMOrcResourceTrackerRef tracker = LLVMOrcJITDylibCreateResourceTracker(dylib);
-    LLVMErrorRef e = LLVMOrcLLJITAddObjectFileWithRT(l->jit, tracker, buffer);
+    LLVMOrcResourceTrackerRef tracker = LLVMOrcJITDylibCreateResourceTracker(l->dylib);
+    LLVMErrorRef e = LLVMOrcObjectLayerAddObjectFileWithRT(LLVMOrcLLJITGetObjLinkingLayer(l->jit),
+                                                           tracker, buffer);
     tolk_status st = TOLK_OK;
-    LLVMOrcExecutorAddress address = 0;
     if (e) {
-        st = orc_failed(l->ctx, "adding the object", e, err);
-    } else if ((e = LLVMOrcLLJITLookup(l->jit, &address, symbol))) {
-        st = orc_failed(l->ctx, "resolving", e, err);
+        st = orc_failed(l, "adding the object", e, err);
+    } else {
+        look_up(l, symbol);
+        if (!l->address)
+            st = tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE, "linking: %s%.60s",
+                                l->said[0] ? l->said : "the object has no symbol ",
+                                l->said[0] ? "" : symbol);
     }
     LLVMErrorRef gone = LLVMOrcResourceTrackerRemove(tracker);
     if (gone)
@@ -189,7 +219,7 @@ static tolk_status place_object(linker *l, const void *object, size_t len, const
         st = tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE,
                             "linking: the sections are larger than their object");
     if (st == TOLK_OK)
-        *entry = (void *)(uintptr_t)address;
+        *entry = (void *)(uintptr_t)l->address;
     return st;
 }
 
@@ -223,6 +253,8 @@ tolk_status tk_llvm_link(tolk_ctx *ctx, const void *object, size_t len, const ch
     if (st == TOLK_OK) {
         l->used = 0;
         l->overflow = false;
+        l->address = 0;
+        l->said[0] = 0;
         st = place_object(l, object, len, symbol, entry, err);
         code->piece = l->piece;
         code->used = l->used;
