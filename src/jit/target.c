@@ -38,14 +38,36 @@ static const struct {
 };
 enum { N_CPUS = sizeof cpus / sizeof *cpus };
 
-static tolk_status unknown(tolk_error *err, const char *what, const char *name, size_t len) {
+static tolk_status unknown_cpu(tolk_error *err, const char *name, size_t len) {
     char known[200] = "native";
     size_t at = strlen(known);
     for (int i = 0; i < N_CPUS; i++)
         at += (size_t)snprintf(known + at, sizeof known - at, ", %s", cpus[i].name);
     return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                          "unknown CPU %s \"%.*s\": expected %s, then +feature or -feature", what,
+                          "unknown CPU name \"%.*s\": expected %s, then +feature or -feature",
                           (int)(len > 32 ? 32 : len), name, known);
+}
+
+/* All names do not fit a message, so those that begin with avx512 share that. */
+static tolk_status unknown_feature(tolk_error *err, tk_arch arch, const char *name, size_t len) {
+    char known[240] = "";
+    size_t at = 0;
+    int n = (int)(len > 16 ? 16 : len);
+    if (arch != TK_ARCH_X86_64)
+        return tk_status_fail(
+            err, TOLK_E_ARG, TK_NO_NODE,
+            "unknown CPU feature \"%.*s\": features can be chosen for x86-64 only", n, name);
+    for (int avx512 = 0; avx512 < 2; avx512++)
+        for (int i = 0; i < TK_FEATURE_COUNT; i++)
+            if ((strncmp(feature_names[i], "avx512", 6) == 0) == avx512)
+                at += (size_t)snprintf(known + at, sizeof known - at, "%s%s",
+                                       !at                       ? ""
+                                       : i == TK_FEATURE_AVX512F ? " avx512:"
+                                       : avx512                  ? ","
+                                                                 : " ",
+                                       feature_names[i] + 6 * avx512);
+    return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "unknown CPU feature \"%.*s\": +/- %s", n,
+                          name, known);
 }
 
 /* Turn every feature on or off by name: what the CPU's name implies to LLVM must not matter. */
@@ -104,7 +126,7 @@ tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *ou
         while (i < N_CPUS && !(strlen(cpus[i].name) == len && memcmp(cpus[i].name, name, len) == 0))
             i++;
         if (i == N_CPUS)
-            return unknown(err, "name", name, len);
+            return unknown_cpu(err, name, len);
         t.arch = cpus[i].arch;
         snprintf(t.cpu, sizeof t.cpu, "%s", cpus[i].cpu);
         features = cpus[i].features;
@@ -120,7 +142,7 @@ tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *ou
         else
             f = TK_FEATURE_COUNT;
         if (f == TK_FEATURE_COUNT || t.arch != TK_ARCH_X86_64)
-            return unknown(err, "feature", p, n);
+            return unknown_feature(err, t.arch, p, n);
         if (*p == '+')
             features |= (uint64_t)1 << f;
         else
