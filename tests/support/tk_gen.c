@@ -2,6 +2,7 @@
 #include "support/tk_gen.h"
 
 #include "base/ctx.h"
+#include "ir/access.h"
 #include "ir/dtype.h"
 #include "ir/rewrite.h"
 #include "ir/uop.h"
@@ -52,7 +53,8 @@ typedef struct gen {
     uint32_t n_sizes;
     const tolk_uop *pool[POOL]; /* values made in this scope or an outer one */
     uint32_t n_pool;
-    const tolk_uop *own; /* place that the store at hand writes: may be loaded */
+    const tolk_uop *own;               /* place that the store at hand writes: may be loaded */
+    const tolk_uop *earlier, *written; /* the last effect, and a buffer that it stored to */
     int64_t slot, axis, reg;
     uint32_t folds; /* reductions so far */
     bool may_fault;
@@ -238,10 +240,10 @@ static bool open_loop(gen *s, tolk_axis kind) {
     int64_t max, room = s->max_work / (s->work ? s->work : 1);
     const tolk_uop *size = a_size(s, room < 1 ? 1 : room, &max), *bound = size;
     bool ordered = kind != TOLK_AXIS_GLOBAL;
-    if (ordered && s->n_loops && chance(s, 6)) { /* a triangle */
+    if (s->n_loops && chance(s, 6)) { /* a triangle, with its point or without */
         const loop *o = &s->loops[below(s, s->n_loops)];
         if (o->max + 1 <= room) {
-            bound = op2(s, TK_OP_ADD, o->r, number(s, 1));
+            bound = op2(s, TK_OP_ADD, o->r, number(s, (int64_t)below(s, 3) - 1));
             max = o->max;
             size = number(s, max);
         }
@@ -426,10 +428,23 @@ static const tolk_uop *load_place(gen *s, tolk_dtype dt) {
     }
 }
 
+/* The first element of what an earlier effect stored. */
+static const tolk_uop *earlier_place(gen *s) {
+    const tolk_uop *zeros[MAX_DIMS], *src[] = {s->written, s->earlier};
+    const tolk_uop *shape = s->written->n_src ? s->written->src[0] : NULL;
+    uint32_t rank = !shape ? 0 : tk_uop_is(shape, TK_OP_STACK) ? shape->n_src : 1;
+    for (uint32_t i = 0; i < rank; i++)
+        zeros[i] = number(s, 0);
+    const tolk_uop *b = tk_uop(s->g, TK_OP_AFTER, s->written->dtype, src, 2, NULL);
+    return b ? tolk_index(s->g, b, zeros, rank) : NULL;
+}
+
 static const tolk_uop *a_load(gen *s, tolk_dtype dt) {
     if (s->own && s->own->dtype == dt && chance(s, 40))
         return tolk_load(s->g, s->own);
     const tolk_uop *place = load_place(s, dt);
+    if (s->earlier && s->written->dtype == dt && chance(s, 10))
+        place = earlier_place(s);
     if (!place)
         return NULL;
     if (!chance(s, 18))
@@ -655,18 +670,17 @@ static const tolk_uop *a_value(gen *s, tolk_dtype dt, unsigned depth) {
 static const tolk_uop *a_store(gen *s) {
     tolk_dtype dt = dtypes[chance(s, 50) ? below(s, 4) : below(s, N_DTYPES)];
     uint32_t which[MAX_RANGES], n = 0;
-    bool several = false;
     for (uint32_t i = 0; i < s->n_loops; i++)
-        if (s->loops[i].ordered && chance(s, 8))
-            several = true; /* each iteration of it stores to the same place; the last one stays */
-        else
+        /* Or each iteration of it stores to the same place; the last one stays. */
+        if (!s->loops[i].ordered || !chance(s, 8))
             which[n++] = i;
     if (chance(s, 30))
         shuffle(s, which, n);
     const tolk_uop *place = place_of(s, dt, which, n, true);
     if (!place)
         return NULL;
-    s->own = several ? NULL : place;
+    /* No after orders a load of what several iterations store. */
+    s->own = n < s->n_loops ? NULL : place;
     const tolk_uop *v = a_value(s, dt, 1 + (unsigned)below(s, 5));
     s->own = NULL;
     if (!v)
@@ -716,7 +730,14 @@ const tolk_uop *tk_gen_kernel(tolk_graph *g, uint64_t seed) {
             continue;
         const tolk_uop *e =
             n_stores == 1 ? stores[0] : tk_uop(g, TK_OP_GROUP, TOLK_VOID, stores, 2, NULL);
+        if (outer > 1 && e && chance(&s, 20)) { /* an END in an END */
+            uint32_t inner = 1 + (uint32_t)below(&s, outer - 1);
+            e = tolk_end(g, e, ranges + (outer - inner), inner);
+            outer -= inner;
+        }
         effects[n_effects++] = outer && e ? tolk_end(g, e, ranges, outer) : e;
+        s.earlier = effects[n_effects - 1];
+        s.written = tk_access_buffer(stores[0]->src[0]);
     }
     if (tk_graph_failed(g) || !n_effects)
         return NULL;
