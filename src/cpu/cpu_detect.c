@@ -33,53 +33,60 @@ static uint64_t xcr0(void) {
     return (uint64_t)hi << 32 | lo;
 }
 
-static uint64_t find_features(void) {
-    regs one = cpuid(1, 0), seven = cpuid(7, 0), seven1 = cpuid(7, 1), ext = cpuid(0x80000001u, 0);
+uint64_t tk_cpu_features(const tk_cpu_regs *r) {
     uint64_t f = 0;
-    bool osxsave = one.c >> 27 & 1;
-    uint64_t states = osxsave ? xcr0() : 0;
+    bool osxsave = r->leaf1_c >> 27 & 1;
+    uint64_t states = osxsave ? r->xcr0 : 0;
     bool ymm = (states & 6) == 6, zmm = (states & 0xe6) == 0xe6;
 #define HAS(NAME, reg, bit, allowed)                                                               \
     if ((allowed) && ((reg) >> (bit) & 1))                                                         \
     f |= (uint64_t)1 << TK_FEATURE_##NAME
-    HAS(SSE3, one.c, 0, true);
-    HAS(PCLMUL, one.c, 1, true);
-    HAS(SSSE3, one.c, 9, true);
-    HAS(FMA, one.c, 12, ymm);
-    HAS(CX16, one.c, 13, true);
-    HAS(SSE41, one.c, 19, true);
-    HAS(SSE42, one.c, 20, true);
-    HAS(MOVBE, one.c, 22, true);
-    HAS(POPCNT, one.c, 23, true);
-    HAS(AES, one.c, 25, true);
-    HAS(AVX, one.c, 28, ymm);
-    HAS(F16C, one.c, 29, ymm);
-    HAS(FSGSBASE, seven.b, 0, true);
-    HAS(BMI, seven.b, 3, true);
-    HAS(AVX2, seven.b, 5, ymm);
-    HAS(BMI2, seven.b, 8, true);
-    HAS(AVX512F, seven.b, 16, zmm);
-    HAS(AVX512DQ, seven.b, 17, zmm);
-    HAS(ADX, seven.b, 19, true);
-    HAS(AVX512IFMA, seven.b, 21, zmm);
-    HAS(AVX512CD, seven.b, 28, zmm);
-    HAS(SHA, seven.b, 29, true);
-    HAS(AVX512BW, seven.b, 30, zmm);
-    HAS(AVX512VL, seven.b, 31, zmm);
-    HAS(AVX512VBMI, seven.c, 1, zmm);
-    HAS(AVX512VBMI2, seven.c, 6, zmm);
-    HAS(GFNI, seven.c, 8, true);
-    HAS(VAES, seven.c, 9, ymm);
-    HAS(VPCLMULQDQ, seven.c, 10, ymm);
-    HAS(AVX512VNNI, seven.c, 11, zmm);
-    HAS(AVX512BITALG, seven.c, 12, zmm);
-    HAS(AVX512VPOPCNTDQ, seven.c, 14, zmm);
-    HAS(AVX512FP16, seven.d, 23, zmm);
-    HAS(AVX512BF16, seven1.a, 5, zmm);
-    HAS(SAHF, ext.c, 0, true);
-    HAS(LZCNT, ext.c, 5, true);
+    HAS(SSE3, r->leaf1_c, 0, true);
+    HAS(PCLMUL, r->leaf1_c, 1, true);
+    HAS(SSSE3, r->leaf1_c, 9, true);
+    HAS(FMA, r->leaf1_c, 12, ymm);
+    HAS(CX16, r->leaf1_c, 13, true);
+    HAS(SSE41, r->leaf1_c, 19, true);
+    HAS(SSE42, r->leaf1_c, 20, true);
+    HAS(MOVBE, r->leaf1_c, 22, true);
+    HAS(POPCNT, r->leaf1_c, 23, true);
+    HAS(AES, r->leaf1_c, 25, true);
+    HAS(AVX, r->leaf1_c, 28, ymm);
+    HAS(F16C, r->leaf1_c, 29, ymm);
+    HAS(FSGSBASE, r->leaf7_b, 0, true);
+    HAS(BMI, r->leaf7_b, 3, true);
+    HAS(AVX2, r->leaf7_b, 5, ymm);
+    HAS(BMI2, r->leaf7_b, 8, true);
+    HAS(AVX512F, r->leaf7_b, 16, zmm);
+    HAS(AVX512DQ, r->leaf7_b, 17, zmm);
+    HAS(ADX, r->leaf7_b, 19, true);
+    HAS(AVX512IFMA, r->leaf7_b, 21, zmm);
+    HAS(AVX512CD, r->leaf7_b, 28, zmm);
+    HAS(SHA, r->leaf7_b, 29, true);
+    HAS(AVX512BW, r->leaf7_b, 30, zmm);
+    HAS(AVX512VL, r->leaf7_b, 31, zmm);
+    HAS(AVX512VBMI, r->leaf7_c, 1, zmm);
+    HAS(AVX512VBMI2, r->leaf7_c, 6, zmm);
+    HAS(GFNI, r->leaf7_c, 8, true);
+    HAS(VAES, r->leaf7_c, 9, ymm);
+    HAS(VPCLMULQDQ, r->leaf7_c, 10, ymm);
+    HAS(AVX512VNNI, r->leaf7_c, 11, zmm);
+    HAS(AVX512BITALG, r->leaf7_c, 12, zmm);
+    HAS(AVX512VPOPCNTDQ, r->leaf7_c, 14, zmm);
+    HAS(AVX512FP16, r->leaf7_d, 23, zmm);
+    HAS(AVX512BF16, r->leaf7_1_a, 5, zmm);
+    HAS(SAHF, r->ext1_c, 0, true);
+    HAS(LZCNT, r->ext1_c, 5, true);
 #undef HAS
     return f;
+}
+
+static uint64_t find_features(void) {
+    regs one = cpuid(1, 0), seven = cpuid(7, 0), seven1 = cpuid(7, 1), ext = cpuid(0x80000001u, 0);
+    tk_cpu_regs r = {one.c, seven.b, seven.c, seven.d, seven1.a, ext.c, 0};
+    if (one.c >> 27 & 1) /* XGETBV is an illegal instruction otherwise */
+        r.xcr0 = xcr0();
+    return tk_cpu_features(&r);
 }
 
 /* LLVM's name for the scheduling model. It tunes; it allows nothing. */
