@@ -53,7 +53,8 @@ typedef struct gen {
     uint32_t n_sizes;
     const tolk_uop *pool[POOL]; /* values made in this scope or an outer one */
     uint32_t n_pool;
-    const tolk_uop *own;               /* place that the store at hand writes: may be loaded */
+    const tolk_uop *own;               /* place that the store at hand writes: may be loaded ... */
+    bool own_loaded;                   /* ... and was */
     const tolk_uop *earlier, *written; /* the last effect, and a buffer that it stored to */
     int64_t slot, axis, reg;
     uint32_t folds; /* reductions so far */
@@ -440,8 +441,10 @@ static const tolk_uop *earlier_place(gen *s) {
 }
 
 static const tolk_uop *a_load(gen *s, tolk_dtype dt) {
-    if (s->own && s->own->dtype == dt && chance(s, 40))
+    if (s->own && s->own->dtype == dt && chance(s, 40)) {
+        s->own_loaded = true;
         return tolk_load(s->g, s->own);
+    }
     const tolk_uop *place = load_place(s, dt);
     if (s->earlier && s->written->dtype == dt && chance(s, 10))
         place = earlier_place(s);
@@ -709,6 +712,7 @@ const tolk_uop *tk_gen_kernel(tolk_graph *g, uint64_t seed) {
             while (s.n_loops)
                 close_loop(&s);
             s.n_pool = 0;
+            s.own_loaded = false;
             bool loop_first = chance(&s, 15);
             for (uint32_t i = 0; i < depth; i++) {
                 tolk_axis kind = (i == 0 && loop_first) || (i > 0 && chance(&s, 30))
@@ -717,6 +721,9 @@ const tolk_uop *tk_gen_kernel(tolk_graph *g, uint64_t seed) {
                 open_loop(&s, kind);
             }
         }
+        /* Behind its store no after orders what was loaded of it. */
+        if (s.own_loaded)
+            s.n_pool = 0;
         const tolk_uop *ranges[MAX_RANGES], *stores[2];
         for (uint32_t i = 0; i < s.n_loops; i++)
             ranges[i] = s.loops[i].r;
