@@ -115,10 +115,8 @@ static void work(job *j, int thread) {
 
 /* The common case: one chunk on the caller's thread. */
 static void run_inline(tk_launch *l, void *scratch, const _Atomic uint32_t *cancel) {
-    fp_env old = fp_enter();
     tolk_kenv env = {.size = sizeof env, .scratch = scratch, .cancel = cancel};
     l->fn(l->bufs, l->vals, 0, l->span, &env);
-    fp_leave(old);
     l->faulted = env.fault != 0;
     l->fault_slot = env.fault_slot;
     l->fault_index = env.fault_index;
@@ -274,8 +272,11 @@ tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *
     }
     const _Atomic uint32_t *cancel;
     int slot = tk_device_enter(device, &cancel);
+    /* Around the sharing out of the work, too: it computes, and flags would be left behind. */
+    fp_env old = fp_enter();
     run(launch, scratch, cancel, slot < 0 ? NULL : &device->slot[slot].half.cancel,
         (int)max_threads);
+    fp_leave(old);
     tolk_status st = TOLK_OK;
     if (atomic_load_explicit(cancel, memory_order_relaxed))
         st = tk_status_fail(err, TOLK_E_CANCELLED, TK_NO_NODE, "the launch was cancelled");

@@ -315,6 +315,17 @@ static tolk_status count_error(const tolk_program *p, const char *what, size_t w
                           p->meta.strings + p->meta.head->name, want, what, got);
 }
 
+/* Operations plus bytes. From 2^53 on it is only "very long", so that the number is exact and no
+ * floating-point flag of the caller is raised. */
+static double work_of(const tk_meta *h, const int64_t *values) {
+    const int64_t most = (int64_t)1 << 53;
+    const int64_t parts[] = {values[h->flops], values[h->loaded_bytes], values[h->stored_bytes]};
+    int64_t sum = 0;
+    for (int i = 0; i < 3; i++)
+        sum += parts[i] < 0 || parts[i] > most ? most : parts[i];
+    return (double)(sum < most ? sum : most);
+}
+
 tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const size_t *bytes,
                         size_t n_bufs, const int64_t *vals, size_t n_vals, tolk_error *err) {
     const tolk_program *p = program;
@@ -339,8 +350,7 @@ tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const si
                    .bufs = bufs,
                    .vals = vals,
                    .span = values[h->span],
-                   .work = (double)values[h->flops] + (double)values[h->loaded_bytes] +
-                           (double)values[h->stored_bytes],
+                   .work = work_of(h, values),
                    .pieces = h->pieces,
                    .scratch_bytes = h->scratch_bytes};
     TK_TRY(p->device->backend->launch(p->device, &l, err));
