@@ -243,8 +243,7 @@ static void expression_fini(expression *e) {
     tk_walk_map_fini(&e->index);
 }
 
-/* Does a step in signed 64 bits fit? Others wrap, as their dtype says. */
-static bool fits(tk_op op, int64_t a, int64_t b, int64_t c) {
+bool tk_params_fits(tk_op op, int64_t a, int64_t b, int64_t c) {
     int64_t r;
     switch (op) {
     case TK_OP_ADD:
@@ -295,7 +294,7 @@ static tolk_status step(const tolk_uop *u, const tk_params *params, const int64_
     } else if (op == TK_OP_BITCAST) {
         *out = tk_scalar_bitcast(dtype, u->dtype, v[0]);
     } else {
-        ok = !wide || fits(op, (int64_t)v[0], (int64_t)v[1], (int64_t)v[2]);
+        ok = !wide || tk_params_fits(op, (int64_t)v[0], (int64_t)v[1], (int64_t)v[2]);
         *out = tk_scalar_alu(op, dtype, v[0], v[1], v[2], true);
     }
     if (!ok)

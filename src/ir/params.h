@@ -45,6 +45,9 @@ const char *tk_params_text(const tk_param *param, char buf[64]);
  * values that no int64 can state are, too: in value they are negative. */
 bool tk_params_within(tolk_dtype dtype, int64_t min, int64_t max, int64_t value);
 
+/* Does the result of an op on signed 64-bit operands fit? In narrower dtypes results wrap. */
+bool tk_params_fits(tk_op op, int64_t a, int64_t b, int64_t c);
+
 /* Value of an integer expression of constants and scalar params.
  *
  *   vals: n_vals scalars, floats as bit patterns. A small expression allocates nothing.

@@ -73,7 +73,29 @@ tolk_status tk_expr_compile(const tolk_uop *u, const tk_params *params, tk_map *
     return st;
 }
 
-void tk_expr_eval(const tk_expr_step *steps, size_t n, const int64_t *vals, int64_t *values) {
+/* Does the value of a step fit, if those it is made of do? */
+static bool fits(const tk_expr_step *s, const int64_t *values) {
+    if (s->dtype != TOLK_INDEX && s->dtype != TOLK_I64)
+        return true;
+    if (s->op == TK_OP_CAST)
+        return s->value != TOLK_U64 || values[s->a] >= 0;
+    return tk_params_fits((tk_op)s->op, values[s->a], values[s->b], values[s->c]);
+}
+
+static bool step_wraps(const tk_expr_step *s, const int64_t *values, const bool *wraps) {
+    if (s->op == TK_OP_CONST || s->op == TK_OP_PARAM)
+        return false;
+    if (s->op == TK_OP_WHERE)
+        return wraps[s->a] || wraps[values[s->a] ? s->b : s->c];
+    bool zero = (values[s->a] == 0 && !wraps[s->a]) || (values[s->b] == 0 && !wraps[s->b]);
+    if (s->op == TK_OP_MUL && zero)
+        return false;
+    uint32_t n = tk_op_get((tk_op)s->op)->max_src;
+    return wraps[s->a] || (n > 1 && wraps[s->b]) || (n > 2 && wraps[s->c]) || !fits(s, values);
+}
+
+void tk_expr_eval(const tk_expr_step *steps, size_t n, const int64_t *vals, int64_t *values,
+                  bool *wraps) {
     for (size_t i = 0; i < n; i++) {
         const tk_expr_step *s = &steps[i];
         if (s->op == TK_OP_CONST)
@@ -87,6 +109,8 @@ void tk_expr_eval(const tk_expr_step *steps, size_t n, const int64_t *vals, int6
             values[i] =
                 (int64_t)tk_scalar_alu((tk_op)s->op, s->dtype, (uint64_t)values[s->a],
                                        (uint64_t)values[s->b], (uint64_t)values[s->c], true);
+        if (wraps)
+            wraps[i] = step_wraps(s, values, wraps);
     }
 }
 

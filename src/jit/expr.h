@@ -25,8 +25,13 @@ typedef TK_VEC(tk_expr_step) tk_expr_steps;
  * TOLK_E_UNSUPPORTED. */
 tolk_status tk_expr_compile(const tolk_uop *u, const tk_params *params, tk_map *done,
                             tk_expr_steps *steps, uint16_t *out, tolk_error *err);
-/* Evaluate all n steps (at most TK_EXPR_MAX_STEPS) into values. */
-void tk_expr_eval(const tk_expr_step *steps, size_t n, const int64_t *vals, int64_t *values);
+/* Evaluate all n steps (at most TK_EXPR_MAX_STEPS) into values.
+ *
+ *   wraps: NULL, or room for n: whether value i, or one it is made of, is an i64 or index that does
+ *          not fit 64 bits.
+ */
+void tk_expr_eval(const tk_expr_step *steps, size_t n, const int64_t *vals, int64_t *values,
+                  bool *wraps);
 /* Does any step read a scalar param? */
 bool tk_expr_is_constant(const tk_expr_step *steps, size_t n);
 

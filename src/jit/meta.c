@@ -123,6 +123,21 @@ static uint32_t add_string(writer *w, const char *s) {
     return at;
 }
 
+/* Elements of a buffer; -1 where a dimension is negative, whatever their product is. */
+static const tolk_uop *elements(tolk_graph *g, const tk_param *p) {
+    const tolk_uop *zero = tk_uop_index_const(g, 0), *size = tk_uop_index_const(g, 1);
+    for (uint32_t d = 0; d < p->rank && size; d++)
+        size = tk_sym_mul(g, size, p->dim[d]);
+    for (uint32_t d = 0; d < p->rank && size; d++) {
+        tk_bound b = tk_bounds(p->dim[d]);
+        if (b.state == 1 && b.lo >= 0)
+            continue;
+        const tolk_uop *bad = tk_uop2(g, TK_OP_CMPLT, p->dim[d], zero);
+        size = tk_uop3(g, TK_OP_WHERE, bad, tk_uop_index_const(g, -1), size);
+    }
+    return size;
+}
+
 static tolk_status add_params(writer *w, tk_meta_param *out, tolk_error *err) {
     for (size_t i = 0; i < w->params.list.n; i++) {
         const tk_param *p = &w->params.list.at[i];
@@ -138,10 +153,7 @@ static tolk_status add_params(writer *w, tk_meta_param *out, tolk_error *err) {
             m->max = tk_uop_int(p->node, TK_A_PARAM_MAX);
             continue;
         }
-        const tolk_uop *size = tk_uop_index_const(w->g, 1);
-        for (uint32_t d = 0; d < p->rank && size; d++)
-            size = tk_sym_mul(w->g, size, p->dim[d]);
-        TK_TRY(add_expr(w, size, &m->size, err));
+        TK_TRY(add_expr(w, elements(w->g, p), &m->size, err));
     }
     return TOLK_OK;
 }

@@ -90,6 +90,14 @@ static tolk_status write_key(const build *b, tk_strbuf *sb, tolk_error *err) {
     return sb->failed ? tk_status_nomem(err) : TOLK_OK;
 }
 
+static tolk_status check_span(const tolk_program *p, const bool *wraps, tolk_error *err) {
+    if (!wraps[p->meta.head->span])
+        return TOLK_OK;
+    return tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
+                          "kernel %.60s: the number of its iterations does not fit 63 bits",
+                          p->meta.strings + p->meta.head->name);
+}
+
 /* Look at a binary's bytes and evaluate what does not change between launches. */
 static tolk_status open_program(tolk_program *p, tolk_error *err) {
     size_t len;
@@ -102,8 +110,11 @@ static tolk_status open_program(tolk_program *p, tolk_error *err) {
     p->values = tk_alloc_zero(&p->ctx->al, h->n_steps * sizeof *p->values);
     if (!p->values)
         return tk_status_nomem(err);
-    if (p->constant)
-        tk_expr_eval(p->meta.steps, h->n_steps, NULL, p->values);
+    if (p->constant) {
+        bool wraps[TK_EXPR_MAX_STEPS];
+        tk_expr_eval(p->meta.steps, h->n_steps, NULL, p->values, wraps);
+        TK_TRY(check_span(p, wraps, err));
+    }
     size_t offset = (size_t)((const char *)p->meta.object - (const char *)bytes);
     void *entry;
     TK_TRY(tk_binary_link(p->ctx, p->binary, offset, h->object_bytes, SYMBOL, &entry,
@@ -232,7 +243,7 @@ static tolk_status check_scalars(const tolk_program *p, const int64_t *vals, tol
 }
 
 static tolk_status check_buffers(const tolk_program *p, void *const *bufs, const size_t *bytes,
-                                 const int64_t *values, tolk_error *err) {
+                                 const int64_t *values, const bool *wraps, tolk_error *err) {
     const tk_meta *h = p->meta.head;
     char who[160];
     for (size_t i = 0, b = 0; b < h->n_bufs; i++) {
@@ -241,7 +252,15 @@ static tolk_status check_buffers(const tolk_program *p, void *const *bufs, const
             continue;
         int64_t elems = values[m->size];
         size_t need;
-        if (elems < 0 || !tk_mul_size((size_t)elems, tolk_dtype_bytes(m->dtype), &need))
+        if (wraps && wraps[m->size])
+            return tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
+                                  "%s: its size with these scalars does not fit 63 bits",
+                                  describe(p, m, who));
+        if (elems < 0)
+            return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
+                                  "%s: a dimension is negative with these scalars",
+                                  describe(p, m, who));
+        if (!tk_mul_size((size_t)elems, tolk_dtype_bytes(m->dtype), &need))
             return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
                                   "%s: its size is %lld elements with these scalars",
                                   describe(p, m, who), (long long)elems);
@@ -337,14 +356,16 @@ tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const si
     if (n_vals != h->n_vals || (n_vals && !vals))
         return count_error(p, "scalars", h->n_vals, vals ? n_vals : 0, err);
     int64_t own[TK_EXPR_MAX_STEPS];
+    bool wraps[TK_EXPR_MAX_STEPS];
     const int64_t *values = p->values;
     if (h->n_vals)
         TK_TRY(check_scalars(p, vals, err));
     if (!p->constant) {
-        tk_expr_eval(p->meta.steps, h->n_steps, vals, own);
+        tk_expr_eval(p->meta.steps, h->n_steps, vals, own, wraps);
         values = own;
+        TK_TRY(check_span(p, wraps, err));
     }
-    TK_TRY(check_buffers(p, bufs, bytes, values, err));
+    TK_TRY(check_buffers(p, bufs, bytes, values, p->constant ? NULL : wraps, err));
     TK_TRY(check_alias(p, bufs, values, err));
     tk_launch l = {.fn = p->fn,
                    .bufs = bufs,
@@ -365,7 +386,7 @@ tolk_status tolk_program_estimate(const tolk_program *program, const int64_t *va
     if (n_vals != h->n_vals || (n_vals && !vals))
         return TOLK_E_ARG;
     int64_t values[TK_EXPR_MAX_STEPS];
-    tk_expr_eval(program->meta.steps, h->n_steps, vals, values);
+    tk_expr_eval(program->meta.steps, h->n_steps, vals, values, NULL);
     *flops = (double)values[h->flops];
     *bytes = (double)values[h->loaded_bytes] + (double)values[h->stored_bytes];
     return TOLK_OK;

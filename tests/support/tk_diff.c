@@ -232,7 +232,7 @@ static bool same_status(tk_diff *d, const char *who, tolk_status have, tolk_stat
 static tolk_status run_pieces(const tolk_program *p, arguments *x, uint64_t *rng) {
     const tk_meta *h = p->meta.head;
     int64_t values[TK_EXPR_MAX_STEPS];
-    tk_expr_eval(p->meta.steps, h->n_steps, x->vals, values);
+    tk_expr_eval(p->meta.steps, h->n_steps, x->vals, values, NULL);
     int64_t span = values[h->span];
     _Atomic uint32_t cancel;
     atomic_init(&cancel, 0);
