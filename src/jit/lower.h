@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * State of pass_lower, shared by its files: lower_kinds.c (which ranges can be unrolled or lanes),
- * pass_lower.c (the walk), lower_span.c (the loops over the global range, and the pass itself).
+ * State of pass_lower, shared by its files:
+ *   lower_span.c    the loops over the flattened global range, and the pass itself
+ *   lower_kinds.c   which ranges can be unrolled or lanes; before the walk
+ *   lower_empty.c   gates for what loops without iterations must not do; before the walk
+ *   pass_lower.c    the walk over nodes
+ *   lower_scope.c   bodies of loops and branches, and what is listed in them
+ *   lower_value.c   values of nodes
+ *   lower_alu.c     elementwise instructions and functions of math.def
+ *   lower_memory.c  loads, stores, registers
+ *   lower_fold.c    REDUCE and END
  */
 #ifndef TK_JIT_LOWER_H
 #define TK_JIT_LOWER_H
@@ -89,20 +97,90 @@ const tolk_uop *tk_lower_empty(tk_pass *p, const tolk_uop *root, bool flattened)
 /* lower_span.c: number of ranges of an END, from source 1, that go into the flattened range. */
 uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end);
 
-/* pass_lower.c: visit root and all it needs, in the scopes that are open now. */
+/* ---- pass_lower.c ---- */
+
+/* Visit root and all it needs, in the scopes that are open now. */
 bool tk_lower_visit(tk_lower *l, const tolk_uop *root);
 /* Visit an END some of whose loops are open already: start->scope is the body of the last of them,
  * start->first_loop the first source whose loop is not. */
 bool tk_lower_visit_end(tk_lower *l, const tk_lower_frame *start);
-/* List a pure instruction and all it needs; its scope, or -1 on failure. */
-int tk_lower_place(tk_lower *l, const tolk_uop *u);
+/* An effect of the sink is done; token is its last instruction. And asking for that token. */
+bool tk_lower_done(tk_lower *l, const tolk_uop *effect, const tolk_uop *token);
+const tolk_uop *tk_lower_token(const tk_lower *l, const tolk_uop *effect);
+
+/* ---- lower_scope.c ---- */
+
 /* Open a scope whose first instruction is opener (NULL: none); its number, or -1. */
 int tk_lower_scope(tk_lower *l, int parent, const tolk_uop *opener);
 /* Close a scope with its last instruction and put it at the end of its parent. */
 bool tk_lower_close(tk_lower *l, int scope, const tolk_uop *closer);
-/* An effect of the sink is done; token is its last instruction. And asking for that token. */
-bool tk_lower_done(tk_lower *l, const tolk_uop *effect, const tolk_uop *token);
-const tolk_uop *tk_lower_token(const tk_lower *l, const tolk_uop *effect);
+/* Scope in which u is listed and still visible, or -1. */
+int tk_lower_visible(const tk_lower *l, const tolk_uop *u);
 bool tk_lower_mark(tk_lower *l, const tolk_uop *u, int scope);
+bool tk_lower_list(tk_lower *l, const tolk_uop *u, int scope);
+/* List a pure instruction and all it needs; its scope, or -1 on failure. */
+int tk_lower_place(tk_lower *l, const tolk_uop *u);
+/* List an effect at the end of a scope, and what it needs. */
+bool tk_lower_effect(tk_lower *l, const tolk_uop *u, int scope);
+
+/* ---- lower_value.c ---- */
+
+/* Lanes of the lane range that u depends on; 1 if there is none. */
+uint32_t tk_lower_lanes(const tk_lower *l, const tolk_uop *u);
+/* Combinations of the unrolled ranges in a set; more than TK_LOWER_MAX_INSTANCES: too many. */
+uint32_t tk_lower_instances(const tk_lower *l, const uint64_t *set);
+/* Instance of `to` that instance k of `from` uses; digits of ranges that only `to` has are 0. */
+uint32_t tk_lower_project(const tk_lower *l, const uint64_t *from, uint32_t k, const uint64_t *to);
+/* Innermost scope among the loops u depends on. */
+int tk_lower_scope_of(const tk_lower *l, const tolk_uop *u);
+/* The values of u in its scope; NULL if it was not visited there. And room for n of them. Pointers
+ * are good until the next call of tk_lower_new_values. */
+tk_lval *tk_lower_values(const tk_lower *l, const tolk_uop *u);
+tk_lval *tk_lower_new_values(tk_lower *l, const tolk_uop *u, uint32_t n);
+/* Value of source i of u for instance k of u. */
+tk_lval tk_lower_source(const tk_lower *l, const tolk_uop *u, uint32_t k, uint32_t i);
+/* (0, step, 2 * step ...), and a value as a vector of `lanes`. */
+const tolk_uop *tk_lower_iota(tk_lower *l, tolk_dtype scalar, uint32_t lanes, int64_t step);
+const tolk_uop *tk_lower_vector(tk_lower *l, tk_lval x, uint32_t lanes);
+
+static inline tk_lval tk_lval_uniform(const tolk_uop *u) {
+    return (tk_lval){u, 0};
+}
+static inline bool tk_lval_is_affine(tk_lval x) {
+    return tk_uop_lanes(x.u) == 1;
+}
+static inline bool tk_lval_is_scalar(tk_lval x) {
+    return tk_uop_lanes(x.u) == 1 && !x.stride;
+}
+
+/* ---- lower_alu.c ---- */
+
+/* a op b, of any dtype; NULL if one of them is. */
+const tolk_uop *tk_lower_combine(tk_lower *l, tk_op op, const tolk_uop *a, const tolk_uop *b);
+/* One instance of an elementwise node with operands s; its u is NULL on failure. */
+tk_lval tk_lower_alu(tk_lower *l, const tolk_uop *u, const tk_lval *s, uint32_t lanes);
+
+/* ---- lower_memory.c ---- */
+
+/* A new register file of the program; storing to and loading from element k of one. token: the
+ * instruction that a load stands behind. */
+const tolk_uop *tk_lower_reg_buffer(tk_lower *l, tolk_dtype dtype, int64_t elems);
+const tolk_uop *tk_lower_reg_store(tk_lower *l, const tolk_uop *buffer, int64_t k,
+                                   const tolk_uop *value);
+const tolk_uop *tk_lower_reg_load(tk_lower *l, const tolk_uop *buffer, int64_t k,
+                                  const tolk_uop *token);
+/* Form of one of the kernel's own reg buffers in the program; NULL for other buffers. */
+tk_lower_reg *tk_lower_reg_info(tk_lower *l, const tolk_uop *buffer);
+/* Emit all instances of a LOAD or STORE. */
+bool tk_lower_load(tk_lower *l, const tolk_uop *u);
+bool tk_lower_store(tk_lower *l, const tolk_uop *u);
+
+/* ---- lower_fold.c ---- */
+
+/* What stands before and behind the source of a REDUCE or END in its loops. */
+bool tk_lower_open_loops(tk_lower *l, const tolk_uop *u, tk_lower_frame *f);
+bool tk_lower_enter_reduce(tk_lower *l, const tolk_uop *u, tk_lower_frame *f);
+bool tk_lower_leave_reduce(tk_lower *l, const tolk_uop *u, tk_lower_frame *f);
+bool tk_lower_leave_end(tk_lower *l, const tolk_uop *u, tk_lower_frame *f);
 
 #endif
