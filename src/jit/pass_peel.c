@@ -175,17 +175,17 @@ static const tolk_uop *resized(tolk_graph *g, const tolk_uop *r, const tolk_uop 
     return out;
 }
 
-/* END(effect, its ranges with c->range replaced by `by`, or dropped if by is NULL). Sizes of ranges
- * that depend on it get its value `at` there, as they do in the effect. */
+/* END(effect, its ranges from source `first` on with c->range replaced by `by`, or dropped if by is
+ * NULL). Sizes of ranges that depend on it get its value `at` there, as they do in the effect. */
 static const tolk_uop *end_with(tk_pass *p, const tk_kview *v, const tk_step *steps, const cut *c,
-                                const tolk_uop *effect, const tolk_uop *by, const tolk_uop *at,
-                                bool main) {
+                                uint32_t first, const tolk_uop *effect, const tolk_uop *by,
+                                const tolk_uop *at, bool main) {
     tolk_graph *g = p->g;
     const tolk_uop *end = c->closer;
     TK_VEC(const tolk_uop *) src;
     tk_vec_init(&src, g->al);
     bool ok = tk_vec_push(&src, effect);
-    for (uint32_t i = 1; i < end->n_src && ok; i++) {
+    for (uint32_t i = first; i < end->n_src && ok; i++) {
         const tolk_uop *r =
             end->src[i] == c->range ? by : copy_with(p, v, steps, end->src[i], c, at, main);
         if (!r && end->src[i] != c->range)
@@ -200,13 +200,43 @@ static const tolk_uop *end_with(tk_pass *p, const tk_kview *v, const tk_step *st
     return r;
 }
 
+static bool is_unordered(const tolk_uop *range) {
+    tk_axis kind = tk_kview_axis(range);
+    return kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD;
+}
+
+/* First source of the END that is split. Parts run one after the other, so loops in order around
+ * the one that is split stay around both; unordered ones may be in each part. */
+static uint32_t first_split(const cut *c) {
+    uint32_t at = 1;
+    bool ordered = false;
+    for (; c->closer->src[at] != c->range; at++)
+        ordered |= tk_uop_is(c->closer->src[at], TK_OP_RANGE) && !is_unordered(c->closer->src[at]);
+    return ordered ? at : 1;
+}
+
+/* END(group(a, b), the first ranges of the closer); without any, the group. */
+static const tolk_uop *both_parts(tk_pass *p, const cut *c, uint32_t first, const tolk_uop *a,
+                                  const tolk_uop *b) {
+    tk_uops src;
+    tk_vec_init(&src, p->g->al);
+    const tolk_uop *group =
+        a && b ? tk_uop(p->g, TK_OP_GROUP, TOLK_VOID, (const tolk_uop *[]){a, b}, 2, NULL) : NULL;
+    bool ok = group && tk_vec_push(&src, group);
+    for (uint32_t i = 1; i < first && ok; i++)
+        ok = tk_vec_push(&src, c->closer->src[i]);
+    const tolk_uop *r = !ok          ? NULL
+                        : src.n == 1 ? group
+                                     : tk_uop(p->g, TK_OP_END, TOLK_VOID, src.at, src.n, NULL);
+    tk_vec_fini(&src);
+    return r;
+}
+
 static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step *steps,
                                     const cut *c) {
     tolk_graph *g = p->g;
     /* The range of unordered iterations stays even for a single one: it says that they are. */
-    tk_axis kind = tk_kview_axis(c->range);
-    bool unordered = kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD;
-    bool one_left = tk_uop_is_int(c->rest, 1) && !unordered;
+    bool one_left = tk_uop_is_int(c->rest, 1) && !is_unordered(c->range);
     const tolk_uop *main_range = resized(g, c->range, c->main);
     const tolk_uop *rest_range = one_left ? NULL : resized(g, c->range, c->rest);
     /* Two parts of one size would be one node. */
@@ -219,10 +249,10 @@ static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step
     if (!a || !b)
         return NULL;
     if (tk_uop_is(c->closer, TK_OP_END)) {
-        a = end_with(p, v, steps, c, a, main_range, main_range, true);
-        b = end_with(p, v, steps, c, b, rest_range, at, false);
-        return a && b ? tk_uop(g, TK_OP_GROUP, TOLK_VOID, (const tolk_uop *[]){a, b}, 2, NULL)
-                      : NULL;
+        uint32_t first = first_split(c);
+        a = end_with(p, v, steps, c, first, a, main_range, main_range, true);
+        b = end_with(p, v, steps, c, first, b, rest_range, at, false);
+        return both_parts(p, c, first, a, b);
     }
     a = tk_uop_with_src(g, c->closer, (const tolk_uop *[]){a, main_range}, 2);
     if (rest_range)

@@ -682,6 +682,7 @@ static const tolk_uop *a_store(gen *s) {
     const tolk_uop *place = place_of(s, dt, which, n, true);
     if (!place)
         return NULL;
+    s->own_loaded = false;
     /* No after orders a load of what several iterations store. */
     s->own = n < s->n_loops ? NULL : place;
     const tolk_uop *v = a_value(s, dt, 1 + (unsigned)below(s, 5));
@@ -712,7 +713,6 @@ const tolk_uop *tk_gen_kernel(tolk_graph *g, uint64_t seed) {
             while (s.n_loops)
                 close_loop(&s);
             s.n_pool = 0;
-            s.own_loaded = false;
             bool loop_first = chance(&s, 15);
             for (uint32_t i = 0; i < depth; i++) {
                 tolk_axis kind = (i == 0 && loop_first) || (i > 0 && chance(&s, 30))
@@ -721,9 +721,6 @@ const tolk_uop *tk_gen_kernel(tolk_graph *g, uint64_t seed) {
                 open_loop(&s, kind);
             }
         }
-        /* Behind its store no after orders what was loaded of it. */
-        if (s.own_loaded)
-            s.n_pool = 0;
         const tolk_uop *ranges[MAX_RANGES], *stores[2];
         for (uint32_t i = 0; i < s.n_loops; i++)
             ranges[i] = s.loops[i].r;
@@ -732,6 +729,9 @@ const tolk_uop *tk_gen_kernel(tolk_graph *g, uint64_t seed) {
             const tolk_uop *st = a_store(&s);
             if (st)
                 stores[n_stores++] = st;
+            /* Elsewhere no after orders what was loaded of it against the store. */
+            if (s.own_loaded)
+                s.n_pool = 0;
         }
         if (!n_stores)
             continue;
