@@ -76,7 +76,8 @@ TOLK_API tolk_status tolk_program_estimate(const tolk_program *program, const in
 
 /* Run a program and wait for it.
  *
- *   bufs, bytes: the buffer params in ascending slot order, bytes each has.
+ *   bufs, bytes: the buffer params in ascending slot order, bytes each has. They may begin at any
+ *   address, multiples of 64 are fastest; NULL where the size is 0.
  *   vals: the scalar params in ascending slot order, a float as its bit pattern in the low bytes.
  * Errors:  TOLK_E_LAUNCH (count, size or bounds of an argument; nothing was run),
  *          TOLK_E_ALIAS (a stored buffer overlaps another in a way the kernel does not allow;

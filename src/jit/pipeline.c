@@ -50,8 +50,9 @@ static tolk_status check(const tolk_uop *root, tolk_stage stage, const char *nam
     return TOLK_OK;
 #else
     tolk_error e = TOLK_ERROR_INIT;
-    if (tolk_verify(root, stage, &e) == TOLK_OK)
-        return TOLK_OK;
+    tolk_status st = tolk_verify(root, stage, &e);
+    if (st == TOLK_OK || st == TOLK_E_NOMEM)
+        return st == TOLK_OK ? st : tk_status_nomem(err);
     return tk_status_fail(err, TOLK_E_INTERNAL, e.node, "pass %s left an invalid graph: %.160s",
                           name, e.msg);
 #endif

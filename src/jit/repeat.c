@@ -43,7 +43,8 @@ static bool find_effects(repeater *r, const tolk_uop *end) {
                 ok = tk_vec_push(&r->effects, u->src[i]);
             }
     }
-    qsort(r->effects.at, r->effects.n, sizeof *r->effects.at, by_id);
+    if (ok)
+        qsort(r->effects.at, r->effects.n, sizeof *r->effects.at, by_id);
     return ok;
 }
 
