@@ -76,6 +76,8 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
             st = check(root, passes[i].stage, passes[i].name, err);
         if (st != TOLK_OK)
             return st;
+        tk_log(ctx, TOLK_LOG_DEBUG, "pass %s: the graph has %u nodes", passes[i].name,
+               tolk_graph_count(out->pass.g));
         if (letters && strchr(letters, passes[i].letter))
             dump(ctx, passes[i].name, root);
         if (i == 0)

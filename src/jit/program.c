@@ -132,6 +132,18 @@ static void free_program(tolk_program *p) {
     tk_alloc_free(&ctx->al, p, sizeof *p);
 }
 
+/* Where a program came from, for TOLK_DEBUG=1. */
+static void tell(const tolk_program *p) {
+    static const char *const from[] = {[TOLK_CACHED_NONE] = "compiled",
+                                       [TOLK_CACHED_MEMORY] = "from memory",
+                                       [TOLK_CACHED_DISK] = "from disk"};
+    const tk_meta *h = p->meta.head;
+    tk_log(p->ctx, TOLK_LOG_INFO,
+           "kernel %.60s: %s in %llu us, %zu bytes of code, %u lanes, loop options \"%.200s\"",
+           p->meta.strings + h->name, from[p->cached], (unsigned long long)(p->compile_ns / 1000),
+           p->code_bytes, h->lanes, p->meta.strings + h->opts);
+}
+
 tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_compile_opts *opts,
                          tolk_program **out, tolk_error *err) {
     uint64_t start = now_ns();
@@ -172,6 +184,7 @@ tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_c
     if (st != TOLK_OK)
         return st;
     p->compile_ns = now_ns() - start;
+    tell(p);
     *out = p;
     return TOLK_OK;
 }
