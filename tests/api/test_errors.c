@@ -334,6 +334,36 @@ static void test_RANGE_faults_name_the_param_and_the_first_index(void **state) {
     tolk_program_unref(p);
 }
 
+/* ERR-01: one launch of five fails. It says so itself, naming the kernel and what was wrong with
+ * it; those before and after it are right, and none of them has its error. */
+static void test_ERR_01_a_failing_launch_is_blamed_and_no_other(void **state) {
+    (void)state;
+    tolk_program *p = rt_compile(&r, rt_text(RT_SCALE, 30, "2"));
+    for (int bad = 0; bad < 5; bad++)
+        for (int i = 0; i < 5; i++) {
+            void *bufs[] = {y, i == bad ? NULL : (void *)x};
+            const size_t bytes[] = {120, 120};
+            for (int k = 0; k < 30; k++) {
+                x[k] = (float)(k + i);
+                y[k] = -1;
+            }
+            tolk_error err = TOLK_ERROR_INIT;
+            const tolk_status st = tolk_launch(p, bufs, bytes, 2, NULL, 0, &err);
+            if (i == bad) {
+                assert_int_not_equal(st, TOLK_OK);
+                assert_int_equal(err.code, st);
+                assert_non_null(strstr(err.msg, "scale"));
+                assert_non_null(strstr(err.msg, "\"x\""));
+            } else {
+                assert_int_equal(st, TOLK_OK);
+                assert_int_equal(err.code, TOLK_OK);
+            }
+            for (int k = 0; k < 30; k++)
+                assert_true(y[k] == (i == bad ? -1 : 2 * x[k])); /* nothing was run */
+        }
+    tolk_program_unref(p);
+}
+
 /* ---- compiling ---- */
 
 static tolk_status compile_with(const char *text, const tolk_compile_opts *opts, tolk_error *err) {
@@ -358,14 +388,25 @@ static void test_compile_bad_options_are_refused(void **state) {
     o.bounds = (tolk_bounds)7;
     assert_int_equal(compile_with(text, &o, &err), TOLK_E_ARG);
     o.bounds = TOLK_BOUNDS_CHECK;
-    static const char *const targets[] = {"pentium",       "native,", "native,avx2", "x86-64,+nope",
-                                          "haswell,,+fma", ",",       "Native",      "native ",
-                                          "aarch64,+avx2", "\xff\n"};
+    /* The message names what there is: CPUs, or features, or where features can be chosen at all.
+     */
+    static const char cpu[] = "skylake-avx512", feature[] = "avx2 bmi", only[] = "x86-64 only";
+    static const struct {
+        const char *target, *names;
+    } targets[] = {{"pentium", cpu},
+                   {"native,", feature},
+                   {"native,avx2", feature},
+                   {"x86-64,+nope", feature},
+                   {"haswell,,+fma", feature},
+                   {",", cpu},
+                   {"Native", cpu},
+                   {"native ", cpu},
+                   {"aarch64,+avx2", only},
+                   {"\xff\n", cpu}};
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-        o.target = targets[i];
-        if (compile_with(text, &o, &err) != TOLK_E_ARG)
-            fail_msg("target \"%s\": %s", targets[i], err.msg);
-        assert_non_null(strstr(err.msg, "skylake-avx512")); /* names what there is */
+        o.target = targets[i].target;
+        if (compile_with(text, &o, &err) != TOLK_E_ARG || !strstr(err.msg, targets[i].names))
+            fail_msg("target \"%s\": %s", targets[i].target, err.msg);
     }
     o.target = "aarch64";
     assert_int_equal(compile_with(text, &o, &err), TOLK_E_UNSUPPORTED);
@@ -518,6 +559,7 @@ int main(void) {
         cmocka_unit_test(test_ALIAS_stored_buffers_may_overlap_only_in_place),
         cmocka_unit_test(test_ALIAS_01_shift_in_place_is_refused),
         cmocka_unit_test(test_RANGE_faults_name_the_param_and_the_first_index),
+        cmocka_unit_test(test_ERR_01_a_failing_launch_is_blamed_and_no_other),
         cmocka_unit_test(test_compile_bad_options_are_refused),
         cmocka_unit_test(test_null_arguments_are_refused_and_null_objects_ignored),
         cmocka_unit_test(test_device_names_are_found_or_refused),

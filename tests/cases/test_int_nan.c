@@ -3,6 +3,7 @@
  * Integer division, remainder and shifts; NaN, infinity and the sign of zero.
  */
 #include "cases/case.h"
+#include "support/tk_edge.h"
 #include "support/tk_kernel.h"
 #include "support/tk_kernel_jit.h"
 
@@ -124,6 +125,87 @@ static void test_INT_09_division_is_not_by_a_reciprocal(void **state) {
              want, 3);
 }
 
+/* ---- INT-11 ---- */
+
+static int64_t down(int64_t n, int64_t d) {
+    return d == 0 ? 0 : n / d - (n % d != 0 && (n < 0) != (d < 0));
+}
+
+static int64_t divided(int op, int64_t n, int64_t d) {
+    const int64_t q = d ? n / d : 0;
+    return op == 0 ? q : op == 1 ? n - q * d : op == 2 ? down(n, d) : n - down(n, d) * d;
+}
+
+static void test_INT_11_nested_divisions_of_negatives_keep_their_rounding(void **state) {
+    (void)state;
+    double x[CASE_ROWS], toward_zero[CASE_ROWS], floored[CASE_ROWS];
+    for (int i = 0; i < CASE_ROWS; i++) {
+        x[i] = i - 11;
+        toward_zero[i] = ((i - 11 - 10) / 2 + 10) / 2;
+        floored[i] = (double)down(down(i - 11 - 10, 2) + 10, 2);
+    }
+    assert_true(toward_zero[11] == 2 && toward_zero[12] == 3); /* x = 0 and 1 */
+    assert_true(floored[11] == 2 && floored[12] == 2);
+    static const tolk_dtype dtypes[] = {TOLK_I8, TOLK_I32, TOLK_I64};
+    for (size_t d = 0; d < COUNT(dtypes); d++) {
+        case_run_as("%300 = const %s -10\n%301 = add %s (%100, %300)\n%302 = const %s 2\n"
+                    "%303 = cdiv %s (%301, %302)\n%304 = sub %s (%303, %300)\n"
+                    "%200 = cdiv %s (%304, %302)",
+                    dtypes[d], dtypes[d], x, NULL, toward_zero, CASE_ROWS);
+        case_run_as("%300 = const %s -10\n%301 = add %s (%100, %300)\n%302 = const %s 2\n"
+                    "%303 = floordiv %s (%301, %302)\n%304 = sub %s (%303, %300)\n"
+                    "%200 = floordiv %s (%304, %302)",
+                    dtypes[d], dtypes[d], x, NULL, floored, CASE_ROWS);
+    }
+}
+
+/* (a x + b y) op c, x and y from the loop and around 0: what index arithmetic is made of. One
+ * kernel for each op and c, a result for each a and b. */
+static void test_INT_11_linear_index_expressions_keep_their_rounding(void **state) {
+    (void)state;
+    static const char *const ops[] = {"cdiv", "cmod", "floordiv", "floormod"};
+    static const int64_t factors[] = {-8, -7, -3, -1, 1, 2, 4, 6};
+    enum { FACTORS = COUNT(factors), ROWS = 7 * 9 };
+    static uint64_t want[FACTORS * FACTORS * ROWS];
+    for (int op = 0; op < 4; op++)
+        for (int64_t c = -8; c <= 8; c++) {
+            if (tk_test_share() < 100 && (c + op) % 3)
+                continue; /* the whole of it with the whole of the random suites */
+            char body[32768];
+            size_t n =
+                (size_t)snprintf(body, sizeof body,
+                                 "%%300 = const index 7\n%%301 = floormod index (%%2, %%300)\n"
+                                 "%%302 = floordiv index (%%2, %%300)\n%%303 = const index -3\n"
+                                 "%%304 = add index (%%301, %%303)\n%%305 = const index -4\n"
+                                 "%%306 = add index (%%302, %%305)\n%%307 = const index %lld\n",
+                                 (long long)c);
+            for (size_t a = 0; a < FACTORS; a++)
+                for (size_t b = 0; b < FACTORS; b++) {
+                    const size_t r = a * FACTORS + b, at = 1000 + 10 * r;
+                    n += (size_t)snprintf(
+                        body + n, sizeof body - n,
+                        "%%%zu = const index %lld\n%%%zu = mul index (%%304, %%%zu)\n"
+                        "%%%zu = const index %lld\n%%%zu = mul index (%%306, %%%zu)\n"
+                        "%%%zu = add index (%%%zu, %%%zu)\n%%%zu = %s index (%%%zu, %%307)\n"
+                        "%%%zu = cast i64 (%%%zu)\n",
+                        at, (long long)factors[a], at + 1, at, at + 2, (long long)factors[b],
+                        at + 3, at + 2, at + 4, at + 1, at + 3, at + 5, ops[op], at + 4, 200 + r,
+                        at + 5);
+                    for (int64_t i = 0; i < ROWS; i++)
+                        want[r * ROWS + (size_t)i] = (uint64_t)divided(
+                            op, factors[a] * (i % 7 - 3) + factors[b] * (i / 7 - 4), c);
+                }
+            assert_true(n < sizeof body);
+            const tk_edge e = {.name = ops[op],
+                               .body = body,
+                               .out = TOLK_I64,
+                               .rows = ROWS,
+                               .results = (size_t)FACTORS * FACTORS,
+                               .want = want};
+            tk_edge_run_ways(&e, TK_EDGE_ONE_TARGET | (c % 2 ? TK_EDGE_NONE : TK_EDGE_LANES));
+        }
+}
+
 static void test_INT_13_shifts_are_not_multiplied_out(void **state) {
     (void)state;
     static const double a[] = {-5, 5, -2147483648.0}, sign[] = {-1, 0, -1};
@@ -220,6 +302,23 @@ static void test_NAN_07_signs_of_zero(void **state) {
     }
 }
 
+/* NAN-09: what every comparison of results here rests on. A NaN is no match for a number, whichever
+ * of the two is expected; abs(a - b) > tolerance would be false for it. */
+static void test_NAN_09_nan_is_no_match_for_a_number(void **state) {
+    (void)state;
+    static const tolk_dtype dtypes[] = {TOLK_F32, TOLK_F64, TOLK_F16, TOLK_BF16, TOLK_FP8E5M2};
+    static const double numbers[] = {0, -0.0, 1, -2.5, (double)INFINITY, -(double)INFINITY};
+    for (size_t d = 0; d < COUNT(dtypes); d++) {
+        const uint64_t nan = tk_kernel_float(dtypes[d], (double)NAN);
+        assert_true(tk_scalar_same(dtypes[d], nan, nan));
+        for (size_t i = 0; i < COUNT(numbers); i++) {
+            const uint64_t x = tk_kernel_float(dtypes[d], numbers[i]);
+            assert_false(tk_scalar_same(dtypes[d], nan, x));
+            assert_false(tk_scalar_same(dtypes[d], x, nan));
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_INT_01_min_by_minus_one_does_not_trap),
@@ -227,14 +326,17 @@ int main(void) {
         cmocka_unit_test(test_INT_05_shift_counts_past_the_width),
         cmocka_unit_test(test_INT_07_division_by_powers_of_two_truncates),
         cmocka_unit_test(test_INT_09_division_is_not_by_a_reciprocal),
+        cmocka_unit_test(test_INT_11_nested_divisions_of_negatives_keep_their_rounding),
+        cmocka_unit_test(test_INT_11_linear_index_expressions_keep_their_rounding),
         cmocka_unit_test(test_INT_13_shifts_are_not_multiplied_out),
         cmocka_unit_test(test_NAN_01_nan_is_no_number_and_exp_overflows),
         cmocka_unit_test(test_NAN_03_masks_are_zero_and_one),
         cmocka_unit_test(test_NAN_05_no_identity_that_fails_for_nan),
         cmocka_unit_test(test_NAN_07_signs_of_zero),
+        cmocka_unit_test(test_NAN_09_nan_is_no_match_for_a_number),
     };
     tk_kernel_add_compilers();
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, tk_edge_setup, tk_edge_teardown);
     tk_kernel_close_compilers();
     return failed;
 }

@@ -322,6 +322,114 @@ static void test_reductions_of_constant_sizes_are_equal_in_every_order(void **st
         }
 }
 
+/* ---- cases ---- */
+
+/* RED-09: the last part that does not fill its group is summed, too: squares of 2880 numbers in
+ * groups of every kind; least and greatest of 0 .. n-1. */
+static void test_RED_09_partial_groups_are_reduced(void **state) {
+    (void)state;
+    static const char *const lists[] = {NULL,
+                                        "",
+                                        "GROUPTOP:0:180",
+                                        "GROUPTOP:0:7",
+                                        "GROUPTOP:0:5",
+                                        "GROUPTOP:0:3 LANE:1:16",
+                                        "LANE:0:64",
+                                        "UNROLL:0:32",
+                                        "GROUPTOP:0:256"};
+    static const char square[] = "%200 = mul i64 (%100, %100)\n";
+    static const char minus[] = "%200 = neg i64 (%100)\n";
+    static const int64_t counts[] = {2880, 257, 1000};
+    static int64_t x[2880];
+    tolk_graph *g;
+    assert_int_equal(tolk_graph_create(d.ctx, &g), TOLK_OK);
+    for (size_t c = 0; c < COUNT(counts); c++) {
+        const int64_t n = counts[c];
+        int64_t sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = i;
+            sum += i * i;
+        }
+        const struct {
+            const tolk_uop *kernel;
+            int64_t want;
+        } t[] = {{reduce_kernel(g, "add", TOLK_I64, n, square), sum},
+                 {reduce_kernel(g, "max", TOLK_I64, n, NULL), n - 1},
+                 {reduce_kernel(g, "max", TOLK_I64, n, minus), 0}};
+        for (size_t k = 0; k < COUNT(t); k++)
+            for (size_t o = 0; o < COUNT(lists); o++)
+                for (uint32_t target = 0; target < TK_DIFF_TARGETS; target++) {
+                    if (!d.runs[target])
+                        continue;
+                    tolk_program *p =
+                        reduce_compile(&d, t[k].kernel, target, lists[o], false, false);
+                    assert_int_equal(reduce_run(p, TOLK_I64, x, (size_t)n, false), t[k].want);
+                    tolk_program_unref(p);
+                }
+    }
+    tolk_graph_destroy(g);
+}
+
+/* RED-07 on several threads: the first NaN, else the first of the greatest, as the maximum and then
+ * the least place that has it; long enough to be cut into pieces. */
+static void test_RED_07_argmax_of_a_long_array_is_the_first(void **state) {
+    (void)state;
+    enum { LONG = 300000 };
+    static const struct {
+        size_t at[3]; /* of what decides; the first of them is right */
+        float v;
+    } t[] = {{{0, 1, 299999}, 9},
+             {{299999, 299999, 299999}, 9},
+             {{150001, 150002, 299999}, 9},
+             {{9375, 9376, 250000}, (float)NAN},
+             {{299998, 299999, 299999}, (float)NAN},
+             {{131071, 262143, 262144}, (float)INFINITY}};
+    static const char text[] =
+        "tolk.uop 1\n%0 = const index 1\n%1 = const index 300000\n%2 = param i64 (%0) {slot=0}\n"
+        "%3 = param f32 (%1) {slot=1}\n%4 = range index (%1) {axis=0, kind=reduce}\n"
+        "%5 = index f32 (%3, %4)\n%6 = load f32 (%5)\n%7 = reduce f32 (%6, %4) {op=max}\n"
+        "%8 = range index (%1) {axis=1, kind=reduce}\n%9 = index f32 (%3, %8)\n"
+        "%10 = load f32 (%9)\n%11 = cmpeq bool (%10, %7)\n%12 = cmpne bool (%10, %10)\n"
+        "%13 = or bool (%11, %12)\n%14 = sub index (%1, %8)\n%15 = cast i64 (%14)\n"
+        "%16 = const i64 0\n%17 = where i64 (%13, %15, %16)\n"
+        "%18 = reduce i64 (%17, %8) {op=max}\n%19 = cast i64 (%1)\n%20 = sub i64 (%19, %18)\n"
+        "%21 = const index 0\n%22 = index i64 (%2, %21)\n%23 = store void (%22, %20)\n"
+        "%24 = sink void (%23) {name=\"argmax\"}\n";
+    static float x[LONG];
+    tolk_graph *g;
+    const tolk_uop *kernel;
+    assert_int_equal(tolk_graph_create(d.ctx, &g), TOLK_OK);
+    assert_int_equal(tolk_parse(g, text, strlen(text), 0, &kernel, NULL), TOLK_OK);
+    for (uint32_t target = 0; target < TK_DIFF_TARGETS; target++) {
+        if (!d.runs[target])
+            continue;
+        tolk_program *p = reduce_compile(&d, kernel, target, NULL, false, false);
+        tolk_program_info info;
+        assert_int_equal(tolk_program_get_info(p, &info), TOLK_OK);
+        assert_non_null(strstr(info.opts, "GROUPTOP"));
+        for (size_t k = 0; k < COUNT(t); k++) {
+            for (size_t i = 0; i < LONG; i++)
+                x[i] = (float)(i % 8);
+            for (int i = 0; i < 3; i++)
+                x[t[k].at[i]] = t[k].v;
+            int64_t found = -1;
+            void *bufs[2] = {&found, x};
+            const size_t bytes[2] = {sizeof found, sizeof x};
+            assert_int_equal(tolk_launch(p, bufs, bytes, 2, NULL, 0, NULL), TOLK_OK);
+            assert_int_equal(found, t[k].at[0]);
+        }
+        for (size_t i = 0; i < LONG; i++)
+            x[i] = 7;
+        int64_t found = -1;
+        void *bufs[2] = {&found, x};
+        const size_t bytes[2] = {sizeof found, sizeof x};
+        assert_int_equal(tolk_launch(p, bufs, bytes, 2, NULL, 0, NULL), TOLK_OK);
+        assert_int_equal(found, 0);
+        tolk_program_unref(p);
+    }
+    tolk_graph_destroy(g);
+}
+
 static int setup(void **state) {
     (void)state;
     (void)tk_test_count(1);
@@ -342,6 +450,8 @@ int main(void) {
         cmocka_unit_test(test_sum_of_special_values_at_every_place),
         cmocka_unit_test(test_integer_and_bool_reductions_are_equal_in_every_order),
         cmocka_unit_test(test_reductions_of_constant_sizes_are_equal_in_every_order),
+        cmocka_unit_test(test_RED_09_partial_groups_are_reduced),
+        cmocka_unit_test(test_RED_07_argmax_of_a_long_array_is_the_first),
     };
     return cmocka_run_group_tests_name("diff.reduce_special", tests, setup, teardown);
 }
