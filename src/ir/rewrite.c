@@ -76,6 +76,9 @@ const tolk_uop *tk_rewrite_substitute(tolk_graph *g, const tolk_uop *root,
                                       size_t n) {
     if (!root || tk_graph_failed(g))
         return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!to[i])
+            return no_memory(g);
     pairs p;
     tk_walk_list nodes;
     tk_walk_map memo;

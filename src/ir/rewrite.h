@@ -25,7 +25,8 @@ enum {
 const tolk_uop *tk_rewrite(tolk_graph *g, const tolk_uop *root, tk_rewrite_fn fn, void *user,
                            unsigned flags);
 /* The graph below root with each from[i] replaced by to[i]. One shot: nothing is replaced inside of
- * to[i], nor a node that becomes equal to a from[i]. */
+ * to[i], nor a node that becomes equal to a from[i]. A to[i] that is NULL could not be made: then
+ * memory has run out. */
 const tolk_uop *tk_rewrite_substitute(tolk_graph *g, const tolk_uop *root,
                                       const tolk_uop *const *from, const tolk_uop *const *to,
                                       size_t n);

@@ -19,7 +19,7 @@ static tolk_status compile_one(const tolk_uop *u, const tk_params *params, tk_ma
         }
     }
     if (!tk_op_is_alu(tk_uop_op(u)) || tk_uop_is(u, TK_OP_BITCAST) || u->n_src > 3)
-        return tk_status_fail(err, TOLK_E_UNSUPPORTED, u->id,
+        return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
                               "%s: a size may be made of constants, variables and integer "
                               "arithmetic only",
                               tk_op_get(tk_uop_op(u))->name);
@@ -59,7 +59,7 @@ tolk_status tk_expr_compile(const tolk_uop *u, const tk_params *params, tk_map *
             continue;
         tk_expr_step step;
         if (steps->n >= TK_EXPR_MAX_STEPS)
-            st = tk_status_fail(err, TOLK_E_LIMIT, x->id,
+            st = tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
                                 "sizes of one kernel take more than %d operations",
                                 TK_EXPR_MAX_STEPS);
         else

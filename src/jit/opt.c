@@ -296,7 +296,8 @@ static const tolk_uop *derived_range(tolk_graph *g, const tolk_uop *from, const 
     bool ok = tk_vec_push(&src, size);
     for (uint32_t i = 1; i < from->n_src && ok; i++)
         ok = tk_vec_push(&src, from->src[i]);
-    const tolk_uop *r = ok ? tk_uop(g, TK_OP_RANGE, TOLK_INDEX, src.at, src.n, attrs) : NULL;
+    const tolk_uop *r = ok ? tk_uop(g, TK_OP_RANGE, TOLK_INDEX, src.at, src.n, attrs)
+                           : tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
     tk_vec_fini(&src);
     return r;
 }
@@ -548,6 +549,9 @@ tolk_status tk_opt_apply(const tolk_uop **root, const tk_opt *opt, bool strict, 
     tolk_status st = tk_opt_axes(&v, &axes, err);
     if (st == TOLK_OK)
         st = apply(&v, &axes, opt, strict, root, err);
+    /* Memory that ended while an answer was looked for is no answer. */
+    if (st != TOLK_OK && tk_graph_failed((*root)->graph))
+        st = graph_status((*root)->graph, err);
     tk_vec_fini(&axes);
     tk_kview_fini(&v);
     return st;

@@ -29,11 +29,18 @@ static bool is_around(const tk_kview *v, const tolk_uop *q, const tolk_uop *rang
     return closed;
 }
 
+/* False when out of memory, which is then the graph's error. */
+static bool push(tk_uops *list, const tolk_uop *u) {
+    if (!tk_vec_push(list, u))
+        tk_graph_fail(u->graph, TOLK_E_NOMEM, "out of memory");
+    return !tk_graph_failed(u->graph);
+}
+
 /* May some value that index is made of, and that moves with range, wrap around? */
 static bool may_wrap(const tk_kview *v, const tolk_uop *index, const tolk_uop *range) {
     tk_uops todo;
     tk_vec_init(&todo, v->al);
-    bool ok = tk_vec_push(&todo, index);
+    bool ok = push(&todo, index);
     while (ok && todo.n) {
         const tolk_uop *u = tk_vec_pop(&todo);
         if (u == range || !tk_kview_depends(v, u, range))
@@ -42,7 +49,7 @@ static bool may_wrap(const tk_kview *v, const tolk_uop *index, const tolk_uop *r
         ok = tk_dtype_scalar(u->dtype) == TOLK_INDEX || b.lo > all.lo || b.hi < all.hi;
         uint32_t from = tk_uop_is(u, TK_OP_WHERE) ? 1 : 0; /* the gate is no part of the value */
         for (uint32_t i = from; i < u->n_src && ok; i++)
-            ok = tk_uop_is_invalid(u->src[i]) || tk_vec_push(&todo, u->src[i]);
+            ok = tk_uop_is_invalid(u->src[i]) || push(&todo, u->src[i]);
     }
     tk_vec_fini(&todo);
     return !ok;
@@ -85,6 +92,8 @@ static bool index_is_own(const tk_kview *v, const tolk_uop *index, const tolk_uo
 static bool moves(const tk_kview *v, const tolk_uop *place, const tolk_uop *range) {
     tk_step *steps = tk_alloc(v->al, v->n_ids * sizeof *steps);
     bool own = false;
+    if (!steps)
+        tk_graph_fail(range->graph, TOLK_E_NOMEM, "out of memory");
     for (uint32_t i = 1; steps && i < place->n_src && !own; i++)
         own = index_is_own(v, place->src[i], range, steps);
     tk_alloc_free(v->al, steps, v->n_ids * sizeof *steps);

@@ -44,7 +44,8 @@ static const tolk_uop *checked_place(tolk_graph *g, const tolk_uop *place) {
         const tolk_uop *i = tk_uop3(g, TK_OP_WHERE, bad, other, place->src[d]);
         ok = i && tk_vec_push(&src, i);
     }
-    const tolk_uop *r = ok ? tk_uop_with_src(g, place, src.at, src.n) : NULL;
+    const tolk_uop *r = ok ? tk_uop_with_src(g, place, src.at, src.n)
+                           : tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
     tk_vec_fini(&src);
     return r;
 }

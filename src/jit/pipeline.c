@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "ir/walk.h"
 #include "jit/repeat.h"
 
 #include <string.h>
@@ -58,6 +59,19 @@ static tolk_status check(const tolk_uop *root, tolk_stage stage, const char *nam
 #endif
 }
 
+/* pass_prepare names a node of the kernel as given by its id: make that its number in the text. */
+static void number_node(const tolk_uop *kernel, tolk_error *err) {
+    tk_walk_list nodes;
+    tk_vec_init(&nodes, kernel->graph->al);
+    uint32_t number = TK_NO_NODE;
+    if (tk_walk(kernel, &nodes) == TOLK_OK)
+        for (size_t i = 0; i < nodes.n && number == TK_NO_NODE; i++)
+            if (nodes.at[i]->id == err->node)
+                number = (uint32_t)i;
+    err->node = number;
+    tk_vec_fini(&nodes);
+}
+
 tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *opts,
                             const tk_target *target, tolk_bounds bounds, bool strict,
                             tk_pipeline_end end, tk_pipeline *out, tolk_error *err) {
@@ -69,6 +83,8 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
     const tolk_uop *root = kernel;
     for (int i = 0; i < N_PASSES; i++) {
         tolk_status st = passes[i].run(&out->pass, &root, err);
+        if (st != TOLK_OK && i == 0 && err && err->node != TK_NO_NODE)
+            number_node(kernel, err);
         if (st == TOLK_OK && passes[i].stage == TOLK_STAGE_KERNEL &&
             !(root = tk_repeat_effects(out->pass.g, root)))
             st = tk_pass_failed(&out->pass, err);

@@ -6,6 +6,7 @@
 #include "ir/interp.h"
 #include "ir/params.h"
 #include "ir/scalar.h"
+#include "jit/repeat.h"
 #include "support/tk_code.h"
 
 #include <stdlib.h>
@@ -65,6 +66,8 @@ tolk_status tk_stage_try(tk_stage *s, char letter, tolk_error *err) {
         i++;
     const tolk_uop *before = s->root;
     tolk_status st = passes[i].run(&s->pass, &s->root, err);
+    if (st == TOLK_OK && letter != 'L')
+        assert_non_null(s->root = tk_repeat_effects(s->pass.g, s->root));
     if (st == TOLK_OK)
         must_verify(s->root, letter == 'L' ? TOLK_STAGE_PROGRAM : TOLK_STAGE_KERNEL,
                     (char[]){letter, 0});
