@@ -7,6 +7,7 @@
 #include "jit/llvm_alu.h"
 
 #include "ir/dtype.h"
+#include "jit/llvm_cast.h"
 
 /* ---- integers ---- */
 
@@ -22,6 +23,20 @@ static bool is_splat_const(const tolk_uop *x, uint64_t *bits) {
         return false;
     *bits = tk_uop_bits(x);
     return true;
+}
+
+/* A scalar FMAXIMUM becomes branches, and MachineSink takes time with the square of their number;
+ * selects by a comparison of floats become none. */
+static LLVMValueRef scalar_maximum(tk_llvm_fn *f, tolk_dtype dt, LLVMValueRef a, LLVMValueRef b) {
+    tolk_dtype bits = tk_dtype_bits(dt) == 32 ? TOLK_U32 : TOLK_U64;
+    LLVMValueRef both = tk_llvm_build_bin(f, TK_LEGAL_AND, bits, tk_llvm_cast_bits(f, dt, bits, a),
+                                          tk_llvm_cast_bits(f, dt, bits, b));
+    LLVMValueRef less = tk_llvm_build_bin(f, TK_LEGAL_FOLT, dt, a, b);
+    LLVMValueRef r = tk_llvm_build_select(f, dt, less, b, a);
+    LLVMValueRef equal = tk_llvm_build_bin(f, TK_LEGAL_FOEQ, dt, a, b);
+    r = tk_llvm_build_select(f, dt, equal, tk_llvm_cast_bits(f, bits, dt, both), r); /* -0 < +0 */
+    r = tk_llvm_build_select(f, dt, tk_llvm_build_bin(f, TK_LEGAL_FUNE, dt, a, a), a, r);
+    return tk_llvm_build_select(f, dt, tk_llvm_build_bin(f, TK_LEGAL_FUNE, dt, b, b), b, r);
 }
 
 /* Counts are unsigned, of the dtype of the value or u32; too large ones shift everything out. */
@@ -228,7 +243,9 @@ static LLVMValueRef float_op(tk_llvm_fn *f, const tolk_uop *u, const LLVMValueRe
     case TK_OP_FDIV:
         return tk_llvm_build_bin(f, TK_LEGAL_FDIV, dt, s[0], s[1]);
     case TK_OP_MAX:
-        return tk_llvm_build_bin(f, TK_LEGAL_FMAXIMUM, dt, s[0], s[1]);
+        return f->is_large && tolk_dtype_lanes(dt) == 1
+                   ? scalar_maximum(f, dt, s[0], s[1])
+                   : tk_llvm_build_bin(f, TK_LEGAL_FMAXIMUM, dt, s[0], s[1]);
     case TK_OP_MULACC:
         return tk_llvm_build_ter(f, TK_LEGAL_FMA, dt, s[0], s[1], s[2]);
     case TK_OP_CMPLT:

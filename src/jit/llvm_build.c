@@ -176,6 +176,10 @@ LLVMValueRef tk_llvm_build_un(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, L
 }
 
 static LLVMValueRef compare(tk_llvm_fn *f, tk_legal_op op, LLVMValueRef a, LLVMValueRef b) {
+    /* For each a < b, unsigned, CodeGenPrepare looks through all users of a for a matching
+     * subtraction; for !(a >= b), which becomes the same code, it does not. */
+    if (op == TK_LEGAL_ULT && f->is_large)
+        return LLVMBuildNot(f->b, LLVMBuildICmp(f->b, LLVMIntUGE, a, b, ""), "");
     switch (op) {
     case TK_LEGAL_EQ:
         return LLVMBuildICmp(f->b, LLVMIntEQ, a, b, "");
@@ -482,6 +486,44 @@ void tk_llvm_build_branch(tk_llvm_fn *f, LLVMValueRef cond, LLVMBasicBlockRef ye
     LLVMValueRef branch = LLVMBuildCondBr(f->b, cond, yes, no);
     if (odds != TK_LLVM_EVEN)
         set_odds(f, branch, odds == TK_LLVM_LIKELY);
+}
+
+/* An empty piece of assembly that takes x in a register. */
+static void need_here(tk_llvm_fn *f, LLVMValueRef x, const char *constraint) {
+    LLVMTypeRef type = LLVMTypeOf(x);
+    LLVMTypeRef fn = LLVMFunctionType(LLVMVoidTypeInContext(f->lc), &type, 1, 0);
+    LLVMValueRef nothing = LLVMGetInlineAsm(fn, "", 0, constraint, strlen(constraint), true, false,
+                                            LLVMInlineAsmDialectATT, false);
+    LLVMBuildCall2(f->b, fn, nothing, &x, 1, "");
+}
+
+void tk_llvm_build_keep(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x) {
+    if (!x || !LLVMIsAInstruction(x) || LLVMTypeOf(x) != tk_llvm_build_type(f, dtype))
+        return; /* a constant, an argument, an address */
+    bool is_bool = tk_dtype_scalar(dtype) == TOLK_BOOL;
+    uint32_t lanes = tolk_dtype_lanes(dtype), bits = is_bool ? 1 : tk_dtype_bits(dtype);
+    uint32_t widest = f->target->vec_bytes >= 16 ? 8 * f->target->vec_bytes : 128;
+    const char *vector = f->classes & TK_LEGAL_ON_A64 ? "w" : widest > 256 ? "v" : "x";
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(f->lc);
+    if (lanes * bits >= 128 && tk_llvm_build_has(f, TK_LEGAL_SHUFFLE, dtype)) {
+        /* Each register that the vector takes. */
+        uint32_t n = lanes * bits > widest ? widest / bits : lanes;
+        for (uint32_t from = 0; from < lanes; from += n) {
+            uint8_t part[TOLK_MAX_LANES];
+            for (uint32_t i = 0; i < n; i++)
+                part[i] = (uint8_t)(from + i);
+            need_here(f, n == lanes ? x : tk_llvm_build_shuffle(f, dtype, x, NULL, part, n),
+                      vector);
+        }
+    } else if (lanes == 1 && tolk_dtype_is_float(dtype)) {
+        need_here(f, x, vector);
+    } else {
+        if (lanes > 1)
+            x = LLVMBuildExtractElement(f->b, x, LLVMConstInt(i32, 0, 0), "");
+        if (tolk_dtype_is_float(dtype))
+            x = LLVMBuildBitCast(f->b, x, LLVMIntTypeInContext(f->lc, bits), "");
+        need_here(f, bits < 32 ? LLVMBuildZExt(f->b, x, i32, "") : x, "r");
+    }
 }
 
 LLVMValueRef tk_llvm_build_phi(tk_llvm_fn *f, LLVMTypeRef type, LLVMValueRef a,

@@ -31,6 +31,8 @@ typedef struct tk_llvm_fn {
     LLVMBasicBlockRef entry;                  /* stack slots go here */
     LLVMValueRef bufs, vals, begin, end, env; /* the arguments, see kenv.h */
     LLVMValueRef slot[4]; /* stack slots by use (llvm_mem.c), NULL: none so far */
+    bool is_large;        /* more than a few blocks' worth: what LLVM does with the square of the
+                             program's size must not happen */
 } tk_llvm_fn;
 
 /* An empty function void (ptr, ptr, i64, i64, ptr) named symbol in f->module, with an entry block
@@ -110,6 +112,8 @@ void tk_llvm_build_branch(tk_llvm_fn *f, LLVMValueRef cond, LLVMBasicBlockRef ye
 /* The value that comes from each of two blocks. */
 LLVMValueRef tk_llvm_build_phi(tk_llvm_fn *f, LLVMTypeRef type, LLVMValueRef a,
                                LLVMBasicBlockRef from_a, LLVMValueRef b, LLVMBasicBlockRef from_b);
+/* x is needed where the builder stands: it is not moved into a later block. */
+void tk_llvm_build_keep(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x);
 /* Bytes on the stack, aligned to 16; made in the entry block. */
 LLVMValueRef tk_llvm_build_stack(tk_llvm_fn *f, uint32_t bytes);
 

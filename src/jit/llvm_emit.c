@@ -50,8 +50,11 @@ typedef struct emitter {
     const tolk_uop *linear;
     const tk_params *params;
     const tolk_allocator *al;
-    tk_map values;    /* node id -> LLVMValueRef */
-    tk_map reg_first; /* id of a reg BUFFER -> number of its first element */
+    tk_map values;         /* node id -> LLVMValueRef */
+    tk_map reg_first;      /* id of a reg BUFFER -> number of its first element */
+    TK_VEC(uint32_t) part; /* of each instruction */
+    TK_VEC(bool) lives_on; /* of each instruction: the store that gives an element its last value */
+    tk_map used;           /* node id -> the last part that uses it; none: the first */
     TK_VEC(LLVMValueRef) reg;
     TK_VEC(scope) scopes;
     TK_VEC(saved) saved;
@@ -637,15 +640,64 @@ static bool polls(const emitter *e) {
     return false;
 }
 
-/* All instructions of the list, from the block where the builder stands to a return. */
-/* A new block every so often: scheduling takes time with the square of a block's size. A jump alone
- * would be merged again, so it depends on what is always true and only we know. */
-static void split_block(emitter *e, uint32_t *pieces, const tolk_uop *u) {
-    tk_llvm_fn *f = &e->f;
-    *pieces += pieces_of(e, u);
-    if (*pieces <= MAX_BLOCK_PIECES)
+/* Large programs are cut: what LLVM does to a block takes time with the square of its size. Finds
+ * the part of each instruction, the last part in which each is used, and which stores to reg
+ * elements are the last ones of their part. */
+static bool survey_parts(emitter *e) {
+    const tolk_uop *l = e->linear;
+    if (!tk_vec_resize(&e->part, l->n_src) || !tk_vec_resize(&e->lives_on, l->n_src))
+        return out_of_memory(e);
+    uint32_t pieces = 0, part = 0;
+    for (uint32_t i = 0; i < l->n_src; i++) {
+        const tolk_uop *u = l->src[i];
+        pieces += pieces_of(e, u);
+        if (pieces > MAX_BLOCK_PIECES) {
+            pieces = 0;
+            part++;
+        }
+        e->part.at[i] = part;
+        for (uint32_t k = 0; part && k < u->n_src; k++)
+            if (!tk_map_put(&e->used, strip(u->src[k])->id, part))
+                return out_of_memory(e);
+    }
+    e->f.is_large = part > 0;
+    if (!e->f.is_large || !e->reg.n)
+        return true;
+    TK_VEC(uint32_t) seen; /* the part in which an element's last store was seen, from 1 */
+    tk_vec_init(&seen, e->al);
+    bool ok = tk_vec_resize(&seen, e->reg.n) || out_of_memory(e);
+    for (uint32_t i = l->n_src; ok && i-- > 0;) {
+        const tolk_uop *u = l->src[i];
+        uint32_t reg;
+        if (!tk_uop_is(u, TK_OP_STORE) || !is_reg(strip(u->src[0]->src[0])))
+            continue;
+        ok = reg_number(e, u->src[0], &reg);
+        if (ok && seen.at[reg] != e->part.at[i] + 1) {
+            e->lives_on.at[i] = true;
+            seen.at[reg] = e->part.at[i] + 1;
+        }
+    }
+    tk_vec_fini(&seen);
+    return ok;
+}
+
+/* LLVM moves what a later block alone needs into that block, and so all into the last one, unless
+ * something needs it here. */
+static void keep_part(emitter *e, uint32_t i) {
+    const tolk_uop *u = e->linear->src[i];
+    if (e->lives_on.at[i])
+        u = strip(u->src[1]);
+    else if (tk_uop_is(u, TK_OP_STORE))
         return;
-    *pieces = 0;
+    uint64_t *used = tk_map_find(&e->used, u->id), *at = tk_map_find(&e->values, u->id);
+    if (at && (e->lives_on.at[i] || (used && *used > e->part.at[i])))
+        tk_llvm_build_keep(&e->f, u->dtype, (LLVMValueRef)(uintptr_t)*at); /* NOLINT */
+}
+
+/* The next part begins: a new block. A jump alone would be merged again, so it depends on what is
+ * always true and only we know. */
+static void split_block(emitter *e) {
+    tk_llvm_fn *f = &e->f;
     LLVMBasicBlockRef next = tk_llvm_build_block(f, "next");
     LLVMValueRef is_call =
         LLVMBuildICmp(f->b, LLVMIntNE, f->env, LLVMConstNull(tk_llvm_build_pointer_type(f)), "");
@@ -653,13 +705,16 @@ static void split_block(emitter *e, uint32_t *pieces, const tolk_uop *u) {
     tk_llvm_build_enter(f, next);
 }
 
+/* All instructions of the list, from the block where the builder stands to a return. */
 static bool emit_body(emitter *e) {
     tk_llvm_fn *f = &e->f;
-    uint32_t pieces = 0;
     for (uint32_t i = 0; i < e->linear->n_src; i++) {
-        split_block(e, &pieces, e->linear->src[i]);
+        if (i && e->part.at[i] != e->part.at[i - 1])
+            split_block(e);
         if (!emit_node(e, e->linear->src[i]))
             return false;
+        if (f->is_large)
+            keep_part(e, i);
     }
     if (e->scopes.n)
         return broken(e, tk_vec_last(&e->scopes).opener, "still open at the end");
@@ -702,7 +757,7 @@ static void start_over(emitter *e) {
 
 static bool emit_function(emitter *e, const char *symbol) {
     tk_llvm_fn *f = &e->f;
-    if (!survey(e) || !survey_stores(e))
+    if (!survey(e) || !survey_parts(e) || !survey_stores(e))
         return false;
     tk_llvm_build_function(f, symbol, e->widest);
     if (!emit_params(e))
@@ -770,6 +825,9 @@ tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop 
         .ctx = ctx, .target = target, .classes = tk_llvm_legal_classes(target), .err = err};
     tk_map_init(&e.values, e.al);
     tk_map_init(&e.reg_first, e.al);
+    tk_map_init(&e.used, e.al);
+    tk_vec_init(&e.part, e.al);
+    tk_vec_init(&e.lives_on, e.al);
     tk_vec_init(&e.reg, e.al);
     tk_vec_init(&e.scopes, e.al);
     tk_vec_init(&e.saved, e.al);
@@ -785,6 +843,9 @@ tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop 
     tk_vec_fini(&e.scopes);
     tk_vec_fini(&e.reg);
     tk_map_fini(&e.reg_first);
+    tk_map_fini(&e.used);
+    tk_vec_fini(&e.part);
+    tk_vec_fini(&e.lives_on);
     tk_map_fini(&e.values);
     tk_params_fini(&params);
     return st;
