@@ -214,8 +214,8 @@ static size_t use(const tk_meta_view *m) {
     }
     for (size_t i = 0; i < h->n_pairs; i++)
         assert_true(m->pairs[i].a < h->n_bufs && m->pairs[i].b < h->n_bufs);
-    sum += (size_t)(values[h->span] + values[h->flops] + values[h->loaded_bytes] +
-                    values[h->stored_bytes]);
+    sum += (size_t)values[h->span] + (size_t)values[h->flops] + (size_t)values[h->loaded_bytes] +
+           (size_t)values[h->stored_bytes];
     for (size_t i = 0; i < h->object_bytes; i++)
         sum += ((const unsigned char *)m->object)[i];
     return sum;
