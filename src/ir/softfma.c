@@ -201,6 +201,13 @@ static node fma_f64(const soft *s, node a, node b, node c) {
     return choose(s, both(s, factors, nonzero), r, plain);
 }
 
+const tolk_uop *tk_softfma_add_to_odd(tolk_graph *g, const tolk_uop *a, const tolk_uop *b) {
+    if (!a || !b)
+        return NULL;
+    soft s = {g, tk_uop_lanes(a)};
+    return add_to_odd(&s, a, b);
+}
+
 const tolk_uop *tk_softfma_expand(tolk_graph *g, const tolk_uop *a, const tolk_uop *b,
                                   const tolk_uop *c) {
     if (!a || !b || !c)

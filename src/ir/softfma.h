@@ -17,5 +17,8 @@
  */
 const tolk_uop *tk_softfma_expand(tolk_graph *g, const tolk_uop *a, const tolk_uop *b,
                                   const tolk_uop *c);
+/* a + b of two f64 rounded to odd: where it is inexact, to the neighbour whose last bit is set, so
+ * that rounding it again, to fewer bits, is rounding the exact sum. NULL on failure or for NULL. */
+const tolk_uop *tk_softfma_add_to_odd(tolk_graph *g, const tolk_uop *a, const tolk_uop *b);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "jit/kview.h"
 
+#include "ir/rewrite.h"
+
 #include <string.h>
 
 bool tk_kview_init(tk_kview *v, const tolk_uop *root) {
@@ -92,6 +94,32 @@ const tolk_uop *tk_kview_buffer(const tolk_uop *u) {
     while (tk_uop_is(u, TK_OP_INDEX) || tk_uop_is(u, TK_OP_AFTER))
         u = u->src[0];
     return u;
+}
+
+const tolk_uop *tk_kview_substitute(const tk_kview *v, const tolk_uop *u,
+                                    const tolk_uop *const *from, const tolk_uop *const *to,
+                                    size_t n) {
+    tk_uops all_from, all_to;
+    tk_vec_init(&all_from, v->al);
+    tk_vec_init(&all_to, v->al);
+    bool ok = true;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = tk_vec_push(&all_from, from[i]) && tk_vec_push(&all_to, to[i]);
+    for (size_t k = 0; k < v->order.n && v->order.at[k]->id <= u->id && ok; k++) {
+        const tolk_uop *c = v->order.at[k];
+        bool closes = false;
+        for (uint32_t i = tk_kview_closes(c); i < c->n_src && !closes; i++)
+            for (size_t j = 0; j < n && !closes; j++)
+                closes = c->src[i] == from[j] && tk_uop_is(from[j], TK_OP_RANGE);
+        if (closes)
+            ok = tk_vec_push(&all_from, c) && tk_vec_push(&all_to, c);
+    }
+    const tolk_uop *r =
+        ok ? tk_rewrite_substitute(v->root->graph, u, all_from.at, all_to.at, all_from.n)
+           : tk_graph_fail(v->root->graph, TOLK_E_NOMEM, "out of memory");
+    tk_vec_fini(&all_from);
+    tk_vec_fini(&all_to);
+    return r;
 }
 
 const tolk_uop *tk_kview_rebuild(tk_kview *v, tk_kview_fn fn, void *user) {

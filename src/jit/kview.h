@@ -68,6 +68,13 @@ static inline tk_axis tk_kview_axis(const tolk_uop *range) {
     return (tk_axis)tk_uop_int(range, TK_A_RANGE_KIND);
 }
 
+/* The graph below u (a node of v) with each from[i] replaced by to[i], where from[i] is not closed:
+ * in a node that closes a RANGE among from[], that range is another one and all below is left as it
+ * is. NULL on failure. */
+const tolk_uop *tk_kview_substitute(const tk_kview *v, const tolk_uop *u,
+                                    const tolk_uop *const *from, const tolk_uop *const *to,
+                                    size_t n);
+
 /* Rebuild every node of v in order. fn gets the old node and its new sources (in a scratch array it
  * may change) and returns the new node. Returns the new root, or NULL with the error in the graph.
  */

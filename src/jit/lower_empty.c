@@ -53,7 +53,7 @@ static const tolk_uop *runs(emptiness *e, const tolk_uop *range, const tolk_uop 
         const tolk_uop *r = e->v.ranges.at[i];
         if (!tk_kview_depends(&e->v, size, r) || tk_kview_depends(&e->v, access, r))
             continue;
-        const tolk_uop *n = tk_rewrite_substitute(e->g, r->src[0], from.at, to.at, from.n);
+        const tolk_uop *n = tk_kview_substitute(&e->v, r->src[0], from.at, to.at, from.n);
         /* Far from other axis numbers, and the same one whenever it is asked for. */
         int64_t axis = 3000000 + tk_uop_int(r, TK_A_RANGE_AXIS) * 16 + (int64_t)tk_kview_axis(r);
         tk_attr attrs[4] = {{.i = axis}, r->attr[1], {.i = TK_AXIS_LOOP}, {.i = 0}};
@@ -61,7 +61,7 @@ static const tolk_uop *runs(emptiness *e, const tolk_uop *range, const tolk_uop 
         ok = fresh && tk_vec_push(&from, r) && tk_vec_push(&to, fresh) && tk_vec_push(&src, fresh);
     }
     if (ok && from.n) {
-        src.at[0] = tk_rewrite_substitute(e->g, size, from.at, to.at, from.n);
+        src.at[0] = tk_kview_substitute(&e->v, size, from.at, to.at, from.n);
         tk_attr attrs[2] = {{.i = TK_ROP_MAX}, {.i = 0}};
         size = src.at[0] ? tk_uop(e->g, TK_OP_REDUCE, TOLK_INDEX, src.at, src.n, attrs) : NULL;
     }

@@ -12,6 +12,7 @@
 #include "jit/lower.h"
 
 #include "ir/bounds.h"
+#include "ir/softnarrow.h"
 #include "ir/sym.h"
 
 #include <string.h>
@@ -333,6 +334,8 @@ static bool list_lost_params(tk_lower *l) {
                     size = tk_sym_mul(g, size, shape->src[i]);
             u = size ? tk_uop_with_src(g, u, &size, 1) : NULL;
         }
+        if (u && tolk_dtype_is_float(u->dtype) && tolk_dtype_bytes(u->dtype) < 4)
+            u = tk_uop(g, TK_OP_PARAM, tk_softnarrow_code(u->dtype), u->src, u->n_src, u->attr);
         ok = u && tk_lower_place(l, u) >= 0;
     }
     tk_kview_fini(&given);

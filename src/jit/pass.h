@@ -39,6 +39,7 @@ tolk_status tk_pass_opts(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_group(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_peel(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_prove(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_narrow(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_decompose(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_flatten(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err);

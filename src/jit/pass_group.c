@@ -36,7 +36,7 @@ static const tolk_uop *range_of_kind(tolk_graph *g, const tolk_uop *range, tk_ax
     return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, range->src, range->n_src, attrs);
 }
 
-static bool take_apart(tk_pass *p, grouped *r, int64_t slot) {
+static bool take_apart(tk_pass *p, const tk_kview *v, grouped *r, int64_t slot) {
     tolk_graph *g = p->g;
     const tolk_uop *range = r->reduce->src[1], *size = range->src[0];
     const tolk_uop *global = range_of_kind(g, range, TK_AXIS_GLOBAL);
@@ -45,7 +45,7 @@ static bool take_apart(tk_pass *p, grouped *r, int64_t slot) {
     const tolk_uop *buffer = tk_uop(g, TK_OP_BUFFER, r->reduce->dtype, &size, 1, attrs);
     if (!global || !loop || !buffer)
         return false;
-    const tolk_uop *value = tk_rewrite_substitute(g, r->reduce->src[0], &range, &global, 1);
+    const tolk_uop *value = tk_kview_substitute(v, r->reduce->src[0], &range, &global, 1);
     const tolk_uop *to =
         tk_uop(g, TK_OP_INDEX, buffer->dtype, (const tolk_uop *[]){buffer, global}, 2, NULL);
     const tolk_uop *store =
@@ -84,7 +84,7 @@ static bool independent(const grouped *list, size_t n) {
     return true;
 }
 
-static const tolk_uop *rebuild(tk_pass *p, const tolk_uop *sink, grouped *list, size_t n) {
+static const tolk_uop *rebuild(tk_pass *p, const tk_kview *v, grouped *list, size_t n) {
     tolk_graph *g = p->g;
     tk_uops from, to, src;
     tk_vec_init(&from, g->al);
@@ -94,11 +94,11 @@ static const tolk_uop *rebuild(tk_pass *p, const tolk_uop *sink, grouped *list, 
     bool ok = true;
     p->pieces = 0;
     for (size_t i = 0; i < n && ok; i++) {
-        ok = take_apart(p, &list[i], (int64_t)i) && tk_vec_push(&from, list[i].reduce) &&
+        ok = take_apart(p, v, &list[i], (int64_t)i) && tk_vec_push(&from, list[i].reduce) &&
              tk_vec_push(&to, list[i].result) && tk_vec_push(&src, list[i].effect);
         p->pieces += list[i].reduce->src[1]->src[0]->attr[0].i;
     }
-    const tolk_uop *rest = ok ? tk_rewrite_substitute(g, sink, from.at, to.at, n) : NULL;
+    const tolk_uop *rest = ok ? tk_rewrite_substitute(g, v->root, from.at, to.at, n) : NULL;
     for (uint32_t i = 0; rest && ok && i < rest->n_src; i++)
         ok = tk_vec_push(&src, rest->src[i]);
     if (rest && ok)
@@ -121,7 +121,7 @@ tolk_status tk_pass_group(tk_pass *p, const tolk_uop **root, tolk_error *err) {
             ok = tk_vec_push(&list, ((grouped){.reduce = v.order.at[k]}));
     const tolk_uop *r = *root;
     if (ok && list.n && independent(list.at, list.n))
-        r = rebuild(p, *root, list.at, list.n);
+        r = rebuild(p, &v, list.at, list.n);
     tk_vec_fini(&list);
     tk_kview_fini(&v);
     if (!ok)

@@ -40,7 +40,7 @@ static const tolk_uop *true_below(tolk_graph *g, const tk_kview *v, const tk_ste
         return NULL;
     int64_t n = s.elems;
     const tolk_uop *zero = tk_uop_index_const(g, 0);
-    const tolk_uop *rest = tk_rewrite_substitute(g, l, &range, &zero, 1);
+    const tolk_uop *rest = tk_kview_substitute(v, l, &range, &zero, 1);
     if (!rest || !(rest = tk_sym(g, rest)))
         return NULL;
     tk_bound rb = tk_bounds(rest);
@@ -157,7 +157,7 @@ static const tolk_uop *copy_with(tk_pass *p, const tk_kview *v, const tk_step *s
         if (holds)
             ok = tk_vec_push(&from, x) && tk_vec_push(&to, yes);
     }
-    const tolk_uop *r = ok && yes ? tk_rewrite_substitute(g, u, from.at, to.at, from.n) : NULL;
+    const tolk_uop *r = ok && yes ? tk_kview_substitute(v, u, from.at, to.at, from.n) : NULL;
     tk_vec_fini(&from);
     tk_vec_fini(&to);
     return r;

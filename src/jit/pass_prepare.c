@@ -6,8 +6,8 @@
  * Leaves: stage kernel in p->g. No SPECIAL: grid indices are global ranges closed around the
  *         effects that use them. No gated index: where(valid, i, invalid) became the access's gate.
  *         Index arithmetic is simplified. p->given is the kernel before that.
- * Errors: TOLK_E_UNSUPPORTED for work-groups, local memory, barriers, shuffles, atomics, wmma and
- *         narrow floats, naming what was met.
+ * Errors: TOLK_E_UNSUPPORTED for work-groups, local memory, barriers, shuffles, atomics, wmma,
+ *         naming what was met.
  */
 #include "ir/bounds.h"
 #include "ir/dtype.h"
@@ -15,7 +15,6 @@
 #include "ir/sym.h"
 #include "jit/pass.h"
 
-#include <stdio.h>
 #include <string.h>
 
 tolk_status tk_pass_failed(const tk_pass *p, tolk_error *err) {
@@ -32,12 +31,6 @@ static tolk_status unsupported(tolk_error *err, const tolk_uop *u, const char *w
 }
 
 static tolk_status check_supported(const tolk_uop *u, tolk_error *err) {
-    tolk_dtype dt = u->dtype;
-    if (tolk_dtype_is_float(dt) && tolk_dtype_bytes(dt) < 4) {
-        char what[64];
-        snprintf(what, sizeof what, "dtype %s", tolk_dtype_name(dt));
-        return unsupported(err, u, what);
-    }
     switch (tk_uop_op(u)) {
     case TK_OP_SPECIAL: {
         const char *name = tk_uop_str(u, TK_A_SPECIAL_NAME);

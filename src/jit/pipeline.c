@@ -21,6 +21,7 @@ static const struct {
     {"group", 'G', tk_pass_group, TOLK_STAGE_KERNEL},
     {"peel", 'E', tk_pass_peel, TOLK_STAGE_KERNEL},
     {"prove", 'V', tk_pass_prove, TOLK_STAGE_KERNEL},
+    {"narrow", 'N', tk_pass_narrow, TOLK_STAGE_KERNEL},
     {"decompose", 'D', tk_pass_decompose, TOLK_STAGE_KERNEL},
     {"flatten", 'F', tk_pass_flatten, TOLK_STAGE_KERNEL},
     {"lower", 'L', tk_pass_lower, TOLK_STAGE_PROGRAM},

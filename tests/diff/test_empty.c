@@ -161,6 +161,31 @@ static void test_single_iteration_in_place_is_done_once(void **state) {
     }
 }
 
+/* for r < 40: y[r] = r; then for r < 40: z[r] = y[39] + (r < 3 ? x[r] : 0), both loops over one
+ * range node: taking the second one apart at 3 must leave the first one whole. */
+static void test_range_that_two_loops_share(void **state) {
+    (void)state;
+    static const char text[] =
+        "tolk.uop 1\n%0 = const index 40\n%1 = param i32 (%0) {slot=0}\n"
+        "%2 = param i32 (%0) {slot=1}\n%3 = param i32 (%0) {slot=2}\n"
+        "%4 = range index (%0) {axis=0}\n%5 = index i32 (%1, %4)\n%6 = cast i32 (%4)\n"
+        "%7 = store void (%5, %6)\n%8 = end void (%7, %4)\n%9 = after i32 (%1, %8)\n"
+        "%10 = const index 39\n%11 = index i32 (%9, %10)\n%12 = load i32 (%11)\n"
+        "%13 = const index 3\n%14 = cmplt bool (%4, %13)\n%15 = index i32 (%3, %4)\n"
+        "%16 = const i32 0\n%17 = load i32 (%15, %16, %14)\n%18 = add i32 (%12, %17)\n"
+        "%19 = index i32 (%2, %4)\n%20 = store void (%19, %18)\n%21 = end void (%20, %4)\n"
+        "%22 = sink void (%8, %21) {name=\"shared\"}\n";
+    int32_t y[40], z[40], x[40];
+    for (int i = 0; i < 40; i++) {
+        y[i] = i;
+        x[i] = 100 * (i + 1);
+        z[i] = 39 + (i < 3 ? x[i] : 0);
+    }
+    tk_kernel_arg args[3] = {TK_KERNEL_OUT(TOLK_I32, y), TK_KERNEL_OUT(TOLK_I32, z),
+                             TK_KERNEL_IN(TOLK_I32, x)};
+    tk_kernel_run(text, args, 3, NULL, 0, TOLK_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accumulator_of_an_empty_loop_keeps_its_start),
@@ -170,6 +195,7 @@ int main(void) {
         cmocka_unit_test(test_every_effect_of_a_group_is_repeated),
         cmocka_unit_test(test_global_range_inside_of_another_ones_size),
         cmocka_unit_test(test_single_iteration_in_place_is_done_once),
+        cmocka_unit_test(test_range_that_two_loops_share),
     };
     tk_kernel_add_compilers();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,16 +4,19 @@
 #include "base/ctx.h"
 #include "ir/access.h"
 #include "ir/dtype.h"
+#include "ir/narrow.h"
 #include "ir/rewrite.h"
 #include "ir/uop.h"
 #include "ir/walk.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const tolk_dtype dtypes[] = {TOLK_F32, TOLK_F64, TOLK_I32, TOLK_I64, TOLK_U8,  TOLK_I8,
-                                    TOLK_I16, TOLK_U16, TOLK_U32, TOLK_U64, TOLK_BOOL};
+static const tolk_dtype dtypes[] = {TOLK_F32,  TOLK_F64, TOLK_I32,  TOLK_I64,     TOLK_U8,
+                                    TOLK_I8,   TOLK_I16, TOLK_U16,  TOLK_U32,     TOLK_U64,
+                                    TOLK_BOOL, TOLK_F16, TOLK_BF16, TOLK_FP8E4M3, TOLK_FP8E5M2};
 enum {
     N_DTYPES = sizeof dtypes / sizeof *dtypes,
     MAX_RANGES = 8,
@@ -91,21 +94,14 @@ static uint64_t edge_bits(tolk_dtype dt, uint64_t *rng) {
             bits = tk_test_rand(rng);
             break;
         case 1: { /* inf, NaN */
-            static const uint64_t f32[] = {0x7f800000, 0xff800000, 0x7fc00000, 1, 0x7f7fffff};
-            static const uint64_t f64[] = {
-                UINT64_C(0x7ff0000000000000), UINT64_C(0xfff0000000000000),
-                UINT64_C(0x7ff8000000000000), 1, UINT64_C(0x7fefffffffffffff)};
-            bits = dt == TOLK_F32 ? f32[(r >> 8) % 5] : f64[(r >> 8) % 5];
+            const uint64_t inf = tk_narrow_round(dt, (double)INFINITY);
+            const uint64_t specials[] = {inf, tk_narrow_round(dt, -(double)INFINITY),
+                                         tk_narrow_round(dt, (double)NAN), 1, inf - 1};
+            bits = specials[(r >> 8) % 5];
             break;
         }
         default: {
-            double d = edges[(r >> 8) % (sizeof edges / sizeof *edges)];
-            float f = (float)d;
-            uint32_t w;
-            memcpy(&w, &f, 4);
-            memcpy(&bits, &d, 8);
-            if (dt == TOLK_F32)
-                bits = w;
+            bits = tk_narrow_round(dt, edges[(r >> 8) % (sizeof edges / sizeof *edges)]);
         }
         }
     } else {
@@ -133,13 +129,7 @@ static uint64_t nice_bits(tolk_dtype dt, uint64_t *rng) {
         return dt == TOLK_BOOL
                    ? r & 1
                    : tk_dtype_canon(dt, r % 201 - (tolk_dtype_is_unsigned(dt) ? 0 : 100));
-    double d = ((double)(int64_t)(r % 4001) - 2000.0) / 512.0;
-    float f = (float)d;
-    uint32_t w;
-    uint64_t bits;
-    memcpy(&w, &f, 4);
-    memcpy(&bits, &d, 8);
-    return dt == TOLK_F32 ? w : bits;
+    return tk_narrow_round(dt, ((double)(int64_t)(r % 4001) - 2000.0) / 512.0);
 }
 
 /* ---- arguments ---- */

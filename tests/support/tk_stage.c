@@ -18,8 +18,9 @@ static const struct {
     char letter;
     tolk_status (*run)(tk_pass *p, const tolk_uop **root, tolk_error *err);
 } passes[] = {
-    {'P', tk_pass_prepare}, {'O', tk_pass_opts},      {'G', tk_pass_group},   {'E', tk_pass_peel},
-    {'V', tk_pass_prove},   {'D', tk_pass_decompose}, {'F', tk_pass_flatten}, {'L', tk_pass_lower},
+    {'P', tk_pass_prepare},   {'O', tk_pass_opts},    {'G', tk_pass_group},
+    {'E', tk_pass_peel},      {'V', tk_pass_prove},   {'N', tk_pass_narrow},
+    {'D', tk_pass_decompose}, {'F', tk_pass_flatten}, {'L', tk_pass_lower},
 };
 
 static const tolk_uop *parse(tolk_graph *g, const char *text) {
