@@ -340,6 +340,85 @@ static void test_CG_15_sums_gathers_and_in_place_at_odd_addresses(void **state) 
     }
 }
 
+/* ---- arguments that share memory ---- */
+
+/* y[i] = a[i] + b[i], z[i] = a[i] b[i] for i < 8. */
+static tolk_program *two_outputs(void) {
+    tolk_graph *g;
+    tolk_program *p = NULL;
+    tolk_error err = TOLK_ERROR_INIT;
+    const int64_t dims[] = {8};
+    assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
+    const tolk_uop *y = tolk_param(g, TOLK_F32, dims, 1, 0, "y");
+    const tolk_uop *z = tolk_param(g, TOLK_F32, dims, 1, 1, "z");
+    const tolk_uop *a = tolk_param(g, TOLK_F32, dims, 1, 2, "a");
+    const tolk_uop *b = tolk_param(g, TOLK_F32, dims, 1, 3, "b");
+    const tolk_uop *i = tolk_range(g, tolk_const_int(g, TOLK_INDEX, 8), 0, TOLK_AXIS_GLOBAL);
+    const tolk_uop *x = tolk_load(g, tolk_index(g, a, &i, 1)),
+                   *w = tolk_load(g, tolk_index(g, b, &i, 1));
+    const tolk_uop *e[] = {tolk_store(g, tolk_index(g, y, &i, 1), tolk_add(g, x, w)),
+                           tolk_store(g, tolk_index(g, z, &i, 1), tolk_mul(g, x, w))};
+    for (int k = 0; k < 2; k++)
+        e[k] = tolk_end(g, e[k], &i, 1);
+    const tolk_uop *s = tolk_sink(g, e, 2, "both");
+    if (tolk_graph_error(g, &err) || tolk_compile(r.cpu, s, NULL, &p, &err))
+        fail_msg("%s", err.msg);
+    tolk_graph_destroy(g);
+    return p;
+}
+
+static void test_ALIAS_outputs_never_share_and_inputs_may(void **state) {
+    (void)state;
+    tolk_program *p = two_outputs();
+    float m[64];
+    static const struct {
+        int y, z, a, b; /* where each begins in m */
+        const char *first, *second;
+    } refused[] = {
+        {0, 0, 16, 24, "\"y\"", "\"z\""}, /* two outputs in one place */
+        {0, 4, 16, 24, "\"y\"", "\"z\""}, {7, 0, 16, 24, "\"y\"", "\"z\""},
+        {0, 8, 1, 24, "\"y\"", "\"a\""}, /* an input shifted against an output */
+        {0, 8, 16, 15, "\"z\"", "\"b\""},
+    };
+    size_t bytes[] = {32, 32, 32, 32};
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
+        void *bufs[] = {m + refused[k].y, m + refused[k].z, m + refused[k].a, m + refused[k].b};
+        tolk_error err = TOLK_ERROR_INIT;
+        for (int i = 0; i < 64; i++)
+            m[i] = (float)i;
+        assert_int_equal(tolk_launch(p, bufs, bytes, 4, NULL, 0, &err), TOLK_E_ALIAS);
+        if (!strstr(err.msg, refused[k].first) || !strstr(err.msg, refused[k].second))
+            fail_msg("%zu: \"%s\"", k, err.msg);
+        for (int i = 0; i < 64; i++)
+            assert_true(m[i] == (float)i); /* nothing was run */
+    }
+    /* inputs share as they like, and buffers may touch */
+    for (int shift = 0; shift < 9; shift += 4) {
+        void *bufs[] = {m, m + 8, m + 16, m + 16 + shift};
+        for (int i = 0; i < 64; i++)
+            m[i] = (float)i;
+        assert_int_equal(tolk_launch(p, bufs, bytes, 4, NULL, 0, NULL), TOLK_OK);
+        for (int i = 0; i < 8; i++) {
+            float a = (float)(16 + i), b = (float)(16 + shift + i);
+            assert_true(m[i] == a + b && m[8 + i] == a * b);
+        }
+    }
+    tolk_program_unref(p);
+}
+
+/* ALIAS-03: the first 3 of 5 elements times 10 in place, once. */
+static void test_ALIAS_03_part_of_an_array_in_place_happens_once(void **state) {
+    (void)state;
+    float t[] = {1, 2, 3, 4, 5};
+    tolk_program *p = rt_compile(&r, rt_text(RT_SCALE, 3, "10"));
+    void *bufs[] = {t, t};
+    size_t bytes[] = {sizeof t, sizeof t};
+    assert_int_equal(tolk_launch(p, bufs, bytes, 2, NULL, 0, NULL), TOLK_OK);
+    static const float want[] = {10, 20, 30, 4, 5};
+    assert_memory_equal(t, want, sizeof t);
+    tolk_program_unref(p);
+}
+
 /* ---- nothing to do ---- */
 
 static const tolk_uop *zero_index(tolk_graph *g) {
@@ -455,6 +534,8 @@ int main(void) {
         cmocka_unit_test(test_LIM_03_10000_buffers_work_or_are_refused),
         cmocka_unit_test(test_CG_15_any_byte_address_gives_the_same),
         cmocka_unit_test(test_CG_15_sums_gathers_and_in_place_at_odd_addresses),
+        cmocka_unit_test(test_ALIAS_outputs_never_share_and_inputs_may),
+        cmocka_unit_test(test_ALIAS_03_part_of_an_array_in_place_happens_once),
         cmocka_unit_test(test_EMPTY_01_reductions_over_nothing_give_the_identity),
         cmocka_unit_test(test_EMPTY_03_reductions_of_empty_arrays_write_nothing),
         cmocka_unit_test(test_EMPTY_sizes_of_0_by_a_scalar_run_nothing),
