@@ -282,6 +282,36 @@ static void test_gates_of_the_kernel_stay_beside_those_of_a_split(void **state) 
         same(gather, lists[i], NULL, 0);
 }
 
+/* Loops in order over i < 6 and j < 8 that store to y[%9], y of 60 elements. */
+#define ORDERED(place, value)                                                                      \
+    "tolk.uop 1\n%0 = const index 6\n%1 = const index 8\n%2 = const index 60\n"                    \
+    "%3 = param i32 (%2) {slot=0}\n%4 = range index (%0) {axis=0}\n"                               \
+    "%5 = range index (%1) {axis=1}\n" place "%10 = index i32 (%3, %9)\n" value                    \
+    "%12 = store void (%10, %11)\n%13 = end void (%12, %4, %5)\n"                                  \
+    "%14 = sink void (%13) {name=\"ordered\"}\n"
+#define ROWS_OF_8 "%6 = mul index (%4, %1)\n%9 = add index (%6, %5)\n"
+#define NUMBER "%15 = add index (%4, %5)\n%16 = mul index (%15, %4)\n%11 = cast i32 (%16)\n"
+
+static void test_ordered_loops_whose_stores_are_apart_are_split(void **state) {
+    (void)state;
+    static const char *const kernels[] = {
+        ORDERED(ROWS_OF_8, NUMBER),
+        /* backwards, with room between the rows */
+        ORDERED("%6 = const index -9\n%7 = mul index (%4, %6)\n%8 = sub index (%7, %5)\n"
+                "%17 = const index 59\n%9 = add index (%17, %8)\n",
+                NUMBER),
+        /* in place: each element goes on from itself */
+        ORDERED(ROWS_OF_8, "%17 = load i32 (%10)\n%18 = mul i32 (%17, %17)\n"
+                           "%19 = cast i32 (%4)\n%11 = add i32 (%18, %19)\n"),
+    };
+    static const char *const lists[] = {"LANE:0:4",   "LANE:1:8",   "UPCAST:0:4",
+                                        "UPCAST:1:3", "THREAD:0:2", "LANE:1:4 UPCAST:0:2",
+                                        "PADTO:0:4",  "PADTO:1:3",  "UPCAST:0:2 LANE:1:4"};
+    for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+            same(kernels[k], lists[i], NULL, 0);
+}
+
 /* Narrow sums are folded in f32 and rounded once: with partial results as well. 4097 ones are more
  * than f16 counts one by one. */
 static void test_partial_results_of_narrow_sums_are_wide(void **state) {
@@ -321,6 +351,7 @@ int main(void) {
         cmocka_unit_test(test_matmul_is_the_same_under_every_option),
         cmocka_unit_test(test_a_size_that_is_an_argument_is_the_same_at_every_value),
         cmocka_unit_test(test_gates_of_the_kernel_stay_beside_those_of_a_split),
+        cmocka_unit_test(test_ordered_loops_whose_stores_are_apart_are_split),
         cmocka_unit_test(test_partial_results_of_narrow_sums_are_wide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
