@@ -363,7 +363,7 @@ void tk_edge_run_scalar(const tk_edge *e, int which, const uint64_t *values, siz
     const size_t only = tk_test_share() >= 100 ? TARGETS : next_target();
     for (size_t t = 0; t < TARGETS; t++)
         if (runs[t] && (only == TARGETS || t == only))
-            p[t] = compile(e, kernel, t, only == TARGETS ? NULL : "LANE:0:8");
+            p[t] = compile(e, kernel, t, "LANE:0:8");
     for (size_t i = 0; i < n; i++) {
         a.value = values[i];
         interpret(&a, kernel, false);
