@@ -4,6 +4,7 @@
  */
 #include "jit/program.h"
 
+#include "base/deep.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "ir/dtype.h"
@@ -24,6 +25,14 @@ static uint64_t now_ns(void) {
 }
 
 /* ---- compiling ---- */
+
+/* Of the thread that compiles. LLVM goes deep in large blocks; sanitizers make it deeper. */
+enum { COMPILE_STACK = 16 << 20 };
+
+static tolk_status no_stack(tolk_error *err) {
+    return tk_status_fail(err, TOLK_E_NOMEM, TK_NO_NODE,
+                          "no thread to compile on, and the caller's stack is too small");
+}
 
 typedef struct build {
     tolk_ctx *ctx;
@@ -51,22 +60,37 @@ static const char *target_name(tolk_ctx *ctx, const tolk_compile_opts *opts) {
     return opts->target ? opts->target : tk_env_get(ctx, "TOLK_CPU");
 }
 
+/* What one compilation makes: on a thread of its own. */
+typedef struct making {
+    build *b;
+    char **out;
+    size_t *len;
+    tolk_error *err;
+    tolk_status st;
+} making;
+
 /* Kernel to bytes: passes, object, metadata. */
-static tolk_status build_bytes(void *user, char **out, size_t *len, tolk_error *err) {
-    build *b = user;
+static void make_bytes(void *arg) {
+    making *m = arg;
+    build *b = m->b;
     tk_pipeline p;
     char *object = NULL;
     size_t object_bytes = 0;
     tolk_status st = tk_pipeline_run(b->ctx, b->kernel, b->opts->opts, &b->target, b->opts->bounds,
-                                     b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, err);
+                                     b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, m->err);
     if (st == TOLK_OK)
         st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL, TK_LLVM_OBJ, &object,
-                          &object_bytes, err);
+                          &object_bytes, m->err);
     if (st == TOLK_OK)
-        st = tk_meta_write(&p, p.pass.given, object, object_bytes, out, len, err);
+        st = tk_meta_write(&p, p.pass.given, object, object_bytes, m->out, m->len, m->err);
     tk_strbuf_text_free(&b->ctx->al, object);
     tk_pipeline_fini(&p);
-    return st;
+    m->st = st;
+}
+
+static tolk_status build_bytes(void *user, char **out, size_t *len, tolk_error *err) {
+    making m = {user, out, len, err, TOLK_OK};
+    return tk_deep_run(COMPILE_STACK, make_bytes, &m) ? m.st : no_stack(err);
 }
 
 static bool check_bytes(const void *bytes, size_t len) {
@@ -407,36 +431,50 @@ tolk_status tolk_program_estimate(const tolk_program *program, const int64_t *va
 
 /* ---- other forms ---- */
 
+typedef struct emission {
+    build b;
+    tolk_emit_kind kind;
+    char **text;
+    size_t *len;
+    tolk_error *err;
+    tolk_status st;
+} emission;
+
+static void emit(void *arg) {
+    emission *e = arg;
+    const build *b = &e->b;
+    tolk_emit_kind kind = e->kind;
+    tk_pipeline p;
+    tolk_status st = tk_pipeline_run(
+        b->ctx, b->kernel, b->opts->opts, &b->target, b->opts->bounds, b->opts->strict != 0,
+        kind == TOLK_EMIT_OPT ? TK_PIPELINE_OPT : TK_PIPELINE_PROGRAM, &p, e->err);
+    if (st == TOLK_OK && (kind == TOLK_EMIT_OPT || kind == TOLK_EMIT_PROGRAM))
+        st = tolk_print(kind == TOLK_EMIT_OPT ? p.opt : p.program, e->text, e->len);
+    else if (st == TOLK_OK)
+        st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL,
+                          kind == TOLK_EMIT_LLVM  ? TK_LLVM_IR
+                          : kind == TOLK_EMIT_ASM ? TK_LLVM_ASM
+                                                  : TK_LLVM_OBJ,
+                          e->text, e->len, e->err);
+    tk_pipeline_fini(&p);
+    e->st = st;
+}
+
 tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_opts *opts,
                       tolk_emit_kind kind, char **text, size_t *len, tolk_error *err) {
     if (!ctx || !sink || !text || !len)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: an argument is NULL");
+    if ((int)kind < TOLK_EMIT_UOP || kind > TOLK_EMIT_OBJ)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: unknown kind %d", (int)kind);
     TK_TRY(check_opts(&opts, err));
     tk_ctx_after_fork(ctx);
     TK_TRY(tolk_verify(sink, TOLK_STAGE_KERNEL, err));
     if (kind == TOLK_EMIT_UOP)
         return tolk_print(sink, text, len) == TOLK_OK ? TOLK_OK : tk_status_nomem(err);
     tolk_device *device;
-    tk_target target;
+    emission e = {{ctx, sink, opts, {0}}, kind, text, len, err, TOLK_OK};
     TK_TRY(tolk_device_open(ctx, "CPU", &device, err));
-    TK_TRY(tk_target_parse(device->backend->host(device), target_name(ctx, opts), &target, err));
-    tk_pipeline p;
-    tolk_status st =
-        tk_pipeline_run(ctx, sink, opts->opts, &target, opts->bounds, opts->strict != 0,
-                        kind == TOLK_EMIT_OPT ? TK_PIPELINE_OPT : TK_PIPELINE_PROGRAM, &p, err);
-    if (st == TOLK_OK) {
-        if (kind == TOLK_EMIT_OPT || kind == TOLK_EMIT_PROGRAM)
-            st = tolk_print(kind == TOLK_EMIT_OPT ? p.opt : p.program, text, len);
-        else if (kind == TOLK_EMIT_LLVM || kind == TOLK_EMIT_ASM || kind == TOLK_EMIT_OBJ)
-            st = tk_llvm_emit(ctx, &target, p.program, SYMBOL,
-                              kind == TOLK_EMIT_LLVM  ? TK_LLVM_IR
-                              : kind == TOLK_EMIT_ASM ? TK_LLVM_ASM
-                                                      : TK_LLVM_OBJ,
-                              text, len, err);
-        else
-            st = tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: unknown kind %d",
-                                (int)kind);
-    }
-    tk_pipeline_fini(&p);
-    return st;
+    TK_TRY(
+        tk_target_parse(device->backend->host(device), target_name(ctx, opts), &e.b.target, err));
+    return tk_deep_run(COMPILE_STACK, emit, &e) ? e.st : no_stack(err);
 }

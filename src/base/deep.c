@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/deep.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+
+typedef struct call {
+    void (*fn)(void *);
+    void *arg;
+} call;
+
+static void *enter(void *p) {
+    const call *c = p;
+    c->fn(c->arg);
+    return NULL;
+}
+
+/* Bytes of this thread's stack below the caller's frame; 0 if nobody knows. */
+static size_t left(void) {
+    pthread_attr_t attr;
+    void *lowest = NULL;
+    size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return 0;
+    int failed = pthread_attr_getstack(&attr, &lowest, &bytes);
+    pthread_attr_destroy(&attr);
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (uintptr_t)lowest;
+    return failed || here < low || here - low > bytes ? 0 : here - low;
+}
+
+static bool run_on_thread(size_t bytes, call *c) {
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, old;
+    if (pthread_attr_init(&attr) != 0)
+        return false;
+    bool made = pthread_attr_setstacksize(&attr, bytes) == 0;
+    if (made) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        made = pthread_create(&thread, &attr, enter, c) == 0;
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    pthread_attr_destroy(&attr);
+    if (!made)
+        return false;
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_join(thread, NULL);
+    pthread_setcancelstate(cancel, NULL);
+    return true;
+}
+
+bool tk_deep_run(size_t bytes, void (*fn)(void *arg), void *arg) {
+    call c = {fn, arg};
+    if (run_on_thread(bytes, &c))
+        return true;
+    if (left() < bytes / 4)
+        return false;
+    fn(arg);
+    return true;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Room for what goes deep: the stack of whoever calls the library may be small, and the code
+ * generator needs much, more for larger kernels.
+ */
+#ifndef TK_BASE_DEEP_H
+#define TK_BASE_DEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Run fn(arg) on a thread with a stack of that many bytes and wait for it; where the system gives
+ * no more threads, here, if the stack has a quarter of that left. False: neither was possible. The
+ * thread gets no signals, and while it runs the caller is no point of cancellation. */
+bool tk_deep_run(size_t bytes, void (*fn)(void *arg), void *arg);
+
+#endif
