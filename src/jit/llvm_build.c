@@ -380,15 +380,15 @@ LLVMValueRef tk_llvm_build_address(tk_llvm_fn *f, tolk_dtype element, LLVMValueR
                     : LLVMBuildGEP2(f->b, type, base, &index, 1, "");
 }
 
-static unsigned alignment(tolk_dtype dtype) {
-    return (unsigned)tolk_dtype_bytes(dtype);
-}
+/* Arrays may begin at any address, so nothing is promised to LLVM. CPUs of today have the same
+ * instructions for it. */
+enum { ANY_ADDRESS = 1 };
 
 LLVMValueRef tk_llvm_build_load(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address) {
     if (!address || !legal(f, TK_LEGAL_LOAD, dtype, dtype))
         return NULL;
     LLVMValueRef x = LLVMBuildLoad2(f->b, tk_llvm_build_type(f, dtype), address, "");
-    LLVMSetAlignment(x, alignment(dtype));
+    LLVMSetAlignment(x, ANY_ADDRESS);
     return x;
 }
 
@@ -397,7 +397,7 @@ LLVMValueRef tk_llvm_build_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef a
     if (!address || !x || !legal(f, TK_LEGAL_STORE, dtype, dtype))
         return NULL;
     LLVMValueRef s = LLVMBuildStore(f->b, x, address);
-    LLVMSetAlignment(s, alignment(dtype));
+    LLVMSetAlignment(s, ANY_ADDRESS);
     return s;
 }
 
@@ -405,7 +405,7 @@ LLVMValueRef tk_llvm_build_stream(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef 
                                   LLVMValueRef x) {
     if (!address || !x || !legal(f, TK_LEGAL_STREAM, dtype, dtype))
         return NULL;
-    unsigned bytes = alignment(dtype) * tolk_dtype_lanes(dtype);
+    unsigned bytes = (unsigned)tolk_dtype_bytes(dtype) * tolk_dtype_lanes(dtype);
     LLVMValueRef s = LLVMBuildStore(f->b, x, address);
     LLVMSetAlignment(s, bytes < 64 ? bytes : 64);
     LLVMValueRef one = LLVMConstInt(LLVMInt32TypeInContext(f->lc), 1, 0);
@@ -421,7 +421,7 @@ static LLVMValueRef masked(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVM
     if (!address || !mask || !x || !legal(f, op, dtype, dtype))
         return NULL;
     LLVMTypeRef types[2] = {tk_llvm_build_type(f, dtype), LLVMTypeOf(address)};
-    LLVMValueRef align = LLVMConstInt(LLVMInt32TypeInContext(f->lc), alignment(dtype), 0);
+    LLVMValueRef align = LLVMConstInt(LLVMInt32TypeInContext(f->lc), ANY_ADDRESS, 0);
     LLVMValueRef load[4] = {address, align, mask, x}, store[4] = {x, address, align, mask};
     switch (op) {
     case TK_LEGAL_MLOAD:

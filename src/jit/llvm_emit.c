@@ -331,6 +331,7 @@ static bool poll(emitter *e) {
     LLVMValueRef flag = tk_llvm_build_load(f, TOLK_U32, e->cancel);
     if (!flag)
         return false;
+    LLVMSetAlignment(flag, 4); /* it is tolk's own: an atomic load of any address is a call */
     LLVMSetOrdering(flag, LLVMAtomicOrderingMonotonic);
     LLVMValueRef set =
         tk_llvm_build_bin(f, TK_LEGAL_NE, TOLK_U32, flag, tk_llvm_build_zero(f, TOLK_U32));

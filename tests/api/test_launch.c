@@ -297,6 +297,31 @@ static void test_CG_15_any_byte_address_gives_the_same(void **state) {
     }
 }
 
+/* Nor is LLVM told of any alignment, which it might use one day. */
+static void test_CG_15_code_promises_no_alignment(void **state) {
+    (void)state;
+    tolk_graph *g;
+    const tolk_uop *root;
+    char *ir;
+    size_t len;
+    const char *text = rt_text(MAP2, 1001, "f32", "f32", "f32", "f32", "f32", "f32");
+    assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
+    assert_int_equal(tolk_parse(g, text, strlen(text), 0, &root, NULL), TOLK_OK);
+    assert_int_equal(tolk_emit(r.ctx, root, NULL, TOLK_EMIT_LLVM, &ir, &len, NULL), TOLK_OK);
+    int accesses = 0;
+    for (char *line = strtok(ir, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *align = strstr(line, ", align ");
+        if (!align || !strstr(line, "float"))
+            continue;
+        accesses++;
+        if (strcmp(align, ", align 1") != 0)
+            fail_msg("%s", line);
+    }
+    assert_true(accesses >= 2);
+    tolk_free_text(r.ctx, ir);
+    tolk_graph_destroy(g);
+}
+
 /* A sum and a gather from odd addresses; and in place at one. */
 static void test_CG_15_sums_gathers_and_in_place_at_odd_addresses(void **state) {
     (void)state;
@@ -533,6 +558,7 @@ int main(void) {
         cmocka_unit_test(test_LIM_03_hundreds_of_buffers_are_summed),
         cmocka_unit_test(test_LIM_03_10000_buffers_work_or_are_refused),
         cmocka_unit_test(test_CG_15_any_byte_address_gives_the_same),
+        cmocka_unit_test(test_CG_15_code_promises_no_alignment),
         cmocka_unit_test(test_CG_15_sums_gathers_and_in_place_at_odd_addresses),
         cmocka_unit_test(test_ALIAS_outputs_never_share_and_inputs_may),
         cmocka_unit_test(test_ALIAS_03_part_of_an_array_in_place_happens_once),
