@@ -31,9 +31,14 @@ static const tolk_uop *rebuild(tolk_graph *g, const tolk_uop *u, const tk_walk_m
         if (!src)
             return no_memory(g);
     }
-    for (i = 0; i < u->n_src; i++)
-        src[i] = done(g, memo, u->src[i]);
-    const tolk_uop *v = tk_uop_with_src(g, u, src, u->n_src);
+    uint32_t n = 0;
+    for (i = 0; i < u->n_src; i++) {
+        const tolk_uop *s = done(g, memo, u->src[i]);
+        /* A loop around that is no loop any more is none around a RANGE. */
+        if (i == 0 || !tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(s, TK_OP_RANGE))
+            src[n++] = s;
+    }
+    const tolk_uop *v = tk_uop_with_src(g, u, src, n);
     if (src != few)
         tk_alloc_free(g->al, src, u->n_src * sizeof *src);
     return v;

@@ -4,7 +4,9 @@
  *
  * Needs:  stage kernel, prepared.
  * Leaves: stage kernel: the graph that --emit=opt prints and every backend must equal bit for bit.
- *         Index arithmetic is simplified. p->applied names the options.
+ *         Index arithmetic is simplified. p->applied names the options. No RANGE has parents: ENDs
+ *         and REDUCEs say what is around what, and a copy of a loop whose outer one was replaced
+ *         would have the name of the first and other parents.
  * Errors: TOLK_E_ARG for options that cannot be read or applied.
  */
 #include "base/strbuf.h"
@@ -12,14 +14,31 @@
 #include "jit/opt.h"
 #include "jit/pass.h"
 
+static const tolk_uop *drop_parents(void *user, const tk_kview *v, const tolk_uop *u,
+                                    const tolk_uop **src, uint32_t n) {
+    (void)v;
+    return tk_uop_with_src(user, u, src, tk_uop_is(u, TK_OP_RANGE) ? 1 : n);
+}
+
+static const tolk_uop *without_parents(tk_pass *p, const tolk_uop *root) {
+    tk_kview v;
+    if (!tk_kview_init(&v, root))
+        return tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");
+    const tolk_uop *r = tk_kview_rebuild(&v, drop_parents, p->g);
+    tk_kview_fini(&v);
+    return r;
+}
+
 tolk_status tk_pass_opts(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     tk_opts opts;
     tk_vec_init(&opts, p->g->al);
     tk_strbuf sb;
     tk_strbuf_init(&sb, p->g->al);
-    const tolk_uop *now = *root;
+    const tolk_uop *now = without_parents(p, *root);
     tolk_status st;
-    if (p->opts) {
+    if (!now) {
+        st = tk_pass_failed(p, err);
+    } else if (p->opts) {
         st = tk_opt_parse(p->opts, &opts, err);
         for (size_t i = 0; i < opts.n && st == TOLK_OK; i++)
             st = tk_opt_apply(&now, &opts.at[i], p->strict, err);
