@@ -59,15 +59,6 @@ static double element(data kind, bool f32, size_t i, uint64_t *rng) {
     }
 }
 
-static void fill(data kind, bool f32) {
-    uint64_t rng = tk_test_seed() + (uint64_t)kind;
-    for (size_t i = 0; i < MAX_N; i++) {
-        double v = element(kind, f32, i, &rng);
-        x32[i] = (float)v;
-        x64[i] = f32 ? (double)x32[i] : v;
-    }
-}
-
 static double of_bits(bool f32, uint64_t bits) {
     uint32_t u = (uint32_t)bits;
     float f;
@@ -91,11 +82,24 @@ static void add(exact *e, double v) {
     e->magnitude += fabs(v);
 }
 
-static exact exact_sum(size_t n) {
+/* Of the first sizes[i] elements, which ascend. */
+static exact exact_sums[COUNT(sizes)];
+
+static void fill(data kind, bool f32) {
+    uint64_t rng = tk_test_seed() + (uint64_t)kind;
     exact e = {0, 0, 0};
-    for (size_t i = 0; i < n; i++)
+    size_t s = 0;
+    for (size_t i = 0; i <= MAX_N && s < COUNT(sizes); i++) {
+        if ((size_t)sizes[s] == i)
+            exact_sums[s++] = e;
+        if (i == MAX_N)
+            break;
+        const double v = element(kind, f32, i, &rng);
+        x32[i] = (float)v;
+        x64[i] = f32 ? (double)x32[i] : v;
         add(&e, x64[i]);
-    return e;
+    }
+    assert_int_equal(s, COUNT(sizes));
 }
 
 /* From +0, one after the other. */
@@ -119,9 +123,10 @@ static const void *array(bool f32) {
 
 /* ---- the bound ---- */
 
-static void check_sum(bool f32, data kind, size_t n, uint64_t bits, const char *opts,
+static void check_sum(bool f32, data kind, size_t size, uint64_t bits, const char *opts,
                       const char *target) {
-    const exact e = exact_sum(n);
+    const exact e = exact_sums[size];
+    const size_t n = (size_t)sizes[size];
     const double got = of_bits(f32, bits), eps = f32 ? 0x1p-24 : 0x1p-53;
     const double error = fabs((got - e.hi) - e.lo), most = (double)n * eps * e.magnitude;
     const bool good = kind == WHOLE ? got == e.hi + e.lo : error <= most;
@@ -141,29 +146,47 @@ static bool is_run(int list, int64_t n, bool symbolic) {
 }
 
 /* Programs of every list and target for one size, or the symbolic one. */
-static void check_size(bool f32, data first, data past, int64_t n, bool symbolic) {
-    const tolk_dtype dt = f32 ? TOLK_F32 : TOLK_F64;
+typedef struct programs {
     tolk_graph *g;
-    assert_int_equal(tolk_graph_create(d.ctx, &g), TOLK_OK);
-    const tolk_uop *kernel = reduce_kernel(g, "add", dt, symbolic ? -1 : n, NULL);
+    int n;
+    struct {
+        tolk_program *program; /* NULL: its options do not fit */
+        int list;
+        uint32_t target;
+    } at[TK_DIFF_TARGETS * REDUCE_OPTIONS];
+} programs;
+
+static void compile_all(programs *p, bool f32, int64_t n, bool symbolic) {
+    p->n = 0;
+    assert_int_equal(tolk_graph_create(d.ctx, &p->g), TOLK_OK);
+    const tolk_uop *kernel =
+        reduce_kernel(p->g, "add", f32 ? TOLK_F32 : TOLK_F64, symbolic ? -1 : n, NULL);
     for (uint32_t t = 0; t < TK_DIFF_TARGETS; t++)
         for (int o = 0; o < REDUCE_OPTIONS && d.runs[t]; o++) {
             if (!is_run(o, n, symbolic))
                 continue;
-            tolk_program *p = reduce_compile(&d, kernel, t, reduce_options[o], false,
-                                             !symbolic && n < 200); /* axes too short for some */
-            for (data kind = first; p && kind < past; kind++) {
-                if (past - first > 1)
-                    fill(kind, f32);
-                for (size_t s = 0; s < COUNT(sizes); s++)
-                    if (symbolic || sizes[s] == n)
-                        check_sum(f32, kind, (size_t)sizes[s],
-                                  reduce_run(p, dt, array(f32), (size_t)sizes[s], symbolic),
-                                  reduce_options[o], tk_diff_target_names[t]);
-            }
-            tolk_program_unref(p);
+            p->at[p->n].list = o;
+            p->at[p->n].target = t;
+            p->at[p->n++].program =
+                reduce_compile(&d, kernel, t, reduce_options[o], false,
+                               !symbolic && n < 200); /* axes too short for some */
         }
-    tolk_graph_destroy(g);
+}
+
+static void drop_all(programs *p) {
+    for (int i = 0; i < p->n; i++)
+        tolk_program_unref(p->at[i].program);
+    tolk_graph_destroy(p->g);
+}
+
+/* What was filled in last, at sizes[size], by all of them. */
+static void check_all(const programs *p, bool f32, data kind, size_t size, bool symbolic) {
+    for (int i = 0; i < p->n; i++)
+        if (p->at[i].program)
+            check_sum(f32, kind, size,
+                      reduce_run(p->at[i].program, f32 ? TOLK_F32 : TOLK_F64, array(f32),
+                                 (size_t)sizes[size], symbolic),
+                      reduce_options[p->at[i].list], tk_diff_target_names[p->at[i].target]);
 }
 
 static void test_sum_of_every_size_is_within_the_bound(void **state) {
@@ -174,15 +197,27 @@ static void test_sum_of_every_size_is_within_the_bound(void **state) {
             if (tk_test_share() < 100 && kind != WHOLE && kind != tk_test_seed() % WHOLE)
                 continue;
             fill(kind, f32);
-            for (size_t s = 0; s < COUNT(sizes); s++)
-                check_size(f32, kind, kind + 1, sizes[s], false);
+            for (size_t s = 0; s < COUNT(sizes); s++) {
+                programs p;
+                compile_all(&p, f32, sizes[s], false);
+                check_all(&p, f32, kind, s, false);
+                drop_all(&p);
+            }
         }
 }
 
 static void test_sum_of_a_symbolic_size_is_within_the_bound(void **state) {
     (void)state;
-    for (int f32 = 0; f32 < 2; f32++)
-        check_size(f32, 0, DATA, -1, true);
+    for (int f32 = 0; f32 < 2; f32++) {
+        programs p;
+        compile_all(&p, f32, -1, true);
+        for (data kind = 0; kind < DATA; kind++) {
+            fill(kind, f32);
+            for (size_t s = 0; s < COUNT(sizes); s++)
+                check_all(&p, f32, kind, s, true);
+        }
+        drop_all(&p);
+    }
 }
 
 /* ---- the sequential sum ---- */
@@ -190,6 +225,7 @@ static void test_sum_of_a_symbolic_size_is_within_the_bound(void **state) {
 static void expect_sequential(const tolk_uop *kernel, bool f32, int64_t n, const char *opts,
                               bool strict, bool symbolic) {
     const tolk_dtype dt = f32 ? TOLK_F32 : TOLK_F64;
+    const uint64_t want = sequential(f32, (size_t)n);
     for (uint32_t t = 0; t < TK_DIFF_TARGETS; t++) {
         if (!d.runs[t])
             continue;
@@ -197,11 +233,10 @@ static void expect_sequential(const tolk_uop *kernel, bool f32, int64_t n, const
         if (!p)
             continue; /* too short an axis for padding */
         const uint64_t got = reduce_run(p, dt, array(f32), (size_t)n, symbolic);
-        if (got != sequential(f32, (size_t)n))
+        if (got != want)
             fail_msg("%s, n=%lld, options \"%s\", strict %d on %s: %a, in order %a",
                      f32 ? "f32" : "f64", (long long)n, opts ? opts : "heuristic", strict,
-                     tk_diff_target_names[t], of_bits(f32, got),
-                     of_bits(f32, sequential(f32, (size_t)n)));
+                     tk_diff_target_names[t], of_bits(f32, got), of_bits(f32, want));
         tolk_program_unref(p);
     }
 }
