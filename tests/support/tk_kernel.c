@@ -51,7 +51,6 @@ static bool is_for_interpreter_only(const tolk_uop *kernel) {
     for (size_t i = 0; i < nodes.n; i++) {
         const tolk_uop *u = nodes.at[i];
         tk_op op = tk_uop_op(u);
-        found |= tolk_dtype_is_float(u->dtype) && tolk_dtype_bytes(u->dtype) < 4;
         found |= op == TK_OP_BARRIER || op == TK_OP_SHUFFLE || op == TK_OP_WMMA ||
                  op == TK_OP_ATOMIC_ADD;
         found |= op == TK_OP_SPECIAL && tk_uop_str(u, TK_A_SPECIAL_NAME)[0] == 'l';
