@@ -136,6 +136,19 @@ done
 run 3 disk
 run 5 disk
 
+# processes that are killed at any moment leave nothing that a later one stumbles over
+for i in $(seq 30); do
+    [ $((i % 3)) = 0 ] && entries | xargs -r rm -f
+    "$jit" run k3.uop --arg x=2 >killed 2>&1 &
+    sleep "0.0$((i % 10))"
+    kill -9 $! 2>/dev/null
+    wait $! 2>/dev/null
+    run 3 any
+done 2>/dev/null
+[ $failures = 0 ] || problem 'a process after a killed one'
+run 3 any
+run 3 disk
+
 # no place to keep anything
 expect 0 env -u TOLK_CACHE_DIR -u XDG_CACHE_HOME -u HOME "$jit" run k3.uop --arg x=2
 has 'f32[1024] 6'
