@@ -208,13 +208,10 @@ bool tk_lower_leave_reduce(tk_lower *l, const tolk_uop *u, tk_lower_frame *f) {
 }
 
 bool tk_lower_leave_end(tk_lower *l, const tolk_uop *u, tk_lower_frame *f) {
-    const tolk_uop *end = f->inner == f->scope ? NULL : close_loops(l, f);
-    if (!end) {
-        if (tk_graph_failed(l->g))
-            return false;
-        tk_lval *e = tk_lower_values(l, u->src[0]);
-        end = e ? e[0].u : NULL;
-    }
+    tk_lval *e = tk_lower_values(l, u->src[0]);
+    const tolk_uop *end = e ? e[0].u : NULL;
+    if (f->inner != f->scope && !(end = close_loops(l, f)))
+        return false;
     tk_lval *v = tk_lower_new_values(l, u, 1);
     if (v)
         v[0] = tk_lval_uniform(end);

@@ -338,8 +338,11 @@ static void test_out_of_memory_anywhere(void **state) {
     (void)state;
     static const struct {
         const char *text, *opts;
-    } runs[] = {
-        {grid, NULL}, {product, NULL}, {product, "SWAP:0:1 LANE:0:4 UPCAST:1:2 UNROLL:4:3"}};
+    } runs[] = {{grid, NULL},
+                {product, NULL},
+                {product, "SWAP:0:1 LANE:0:4 UPCAST:1:2 UNROLL:4:3"},
+                {gather, NULL},
+                {gather, "LANE:0:8 GROUPTOP:2:4"}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         tk_stage s;
         tk_stage_open(&s, runs[i].text, NULL);
