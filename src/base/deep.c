@@ -38,6 +38,10 @@ static bool run_on_thread(size_t bytes, call *c) {
     bool made = pthread_attr_setstacksize(&attr, bytes) == 0;
     if (made) {
         sigfillset(&all);
+        /* Blocked, these end the process without the host's handler. */
+        static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            sigdelset(&all, own[i]);
         pthread_sigmask(SIG_SETMASK, &all, &old);
         made = pthread_create(&thread, &attr, enter, c) == 0;
         pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -11,7 +11,8 @@
 
 /* Run fn(arg) on a thread with a stack of that many bytes and wait for it; where the system gives
  * no more threads, here, if the stack has a quarter of that left. False: neither was possible. The
- * thread gets no signals, and while it runs the caller is no point of cancellation. */
+ * thread gets no signals but those of its own faults, and while it runs the caller is no point of
+ * cancellation. */
 bool tk_deep_run(size_t bytes, void (*fn)(void *arg), void *arg);
 
 #endif

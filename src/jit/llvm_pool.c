@@ -104,9 +104,10 @@ tolk_status tk_llvm_pool_machine(tk_llvm_session *s, const tk_target *target,
 
 /* Exit handlers run in reverse order of their registration, and LLVM registers destructors of its
  * tables when it makes them: at load, and in its first compilations. Ours has to come after those,
- * so it is registered again after compilations, more and more seldom. */
+ * so it is registered before the first compilation, and again after compilations, more and more
+ * seldom. */
 static tk_gate gate;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
 static _Atomic uint32_t leaves;
 
 static void close_gate(void) {
@@ -118,12 +119,13 @@ static void forked(void) {
     tk_gate_forked(&gate);
 }
 
-static void guard_fork(void) {
+static void guard(void) {
     (void)pthread_atfork(NULL, NULL, forked); /* without it the end of a child may wait in vain */
+    (void)atexit(close_gate);
 }
 
 tolk_status tk_llvm_pool_enter(tolk_error *err) {
-    pthread_once(&fork_once, guard_fork);
+    pthread_once(&guard_once, guard);
     return tk_gate_enter(&gate)
                ? TOLK_OK
                : tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE,
