@@ -77,7 +77,7 @@ void tk_affine_steps(const tk_kview *v, const tolk_uop *range, tk_step *out) {
 }
 
 tk_step tk_affine_place(const tk_step *steps, const tolk_uop *place) {
-    const tolk_uop *buffer = tk_kview_buffer(place);
+    const tolk_uop *buffer = tk_access_buffer(place);
     const tolk_uop *shape = buffer->n_src ? buffer->src[0] : NULL;
     tk_step total = none;
     tk_wide stride = 1;

@@ -39,7 +39,7 @@ typedef struct facts {
 
 static bool is_global_access(const tolk_uop *u) {
     return (tk_uop_is(u, TK_OP_LOAD) || tk_uop_is(u, TK_OP_STORE)) &&
-           tk_kview_is_global(tk_kview_buffer(u->src[0]));
+           tk_kview_is_global(tk_access_buffer(u->src[0]));
 }
 
 static facts look(const tk_kview *v, const tolk_uop *range, const tk_step *steps) {

@@ -90,12 +90,6 @@ void tk_kview_fini(tk_kview *v) {
     v->sets = NULL;
 }
 
-const tolk_uop *tk_kview_buffer(const tolk_uop *u) {
-    while (tk_uop_is(u, TK_OP_INDEX) || tk_uop_is(u, TK_OP_AFTER))
-        u = u->src[0];
-    return u;
-}
-
 const tolk_uop *tk_kview_substitute(const tk_kview *v, const tolk_uop *u,
                                     const tolk_uop *const *from, const tolk_uop *const *to,
                                     size_t n) {

@@ -6,7 +6,7 @@
 #ifndef TK_JIT_KVIEW_H
 #define TK_JIT_KVIEW_H
 
-#include "ir/uop.h"
+#include "ir/access.h"
 
 typedef TK_VEC(const tolk_uop *) tk_uops;
 
@@ -56,8 +56,6 @@ static inline bool tk_kview_involves(const tk_kview *v, const tolk_uop *u, const
             return true;
     return tk_kview_depends(v, u, range);
 }
-/* The buffer behind a place or buffer expression: through INDEX and AFTER to PARAM or BUFFER. */
-const tolk_uop *tk_kview_buffer(const tolk_uop *u);
 /* Is it memory that other iterations and the caller see (param, global buffer)? */
 static inline bool tk_kview_is_global(const tolk_uop *buffer) {
     return tk_uop_is(buffer, TK_OP_PARAM) ||

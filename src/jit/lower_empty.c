@@ -119,7 +119,7 @@ static bool has_term(const tolk_uop *gate, const tolk_uop *term) {
 static bool escapes(const tolk_uop *u) {
     bool store = tk_uop_is(u, TK_OP_STORE), load = tk_uop_is(u, TK_OP_LOAD);
     return (store || (load && !tk_uop_int(u, TK_A_LOAD_INBOUNDS))) &&
-           tk_kview_is_global(tk_kview_buffer(u->src[0]));
+           tk_kview_is_global(tk_access_buffer(u->src[0]));
 }
 
 static const tolk_uop *gated(tolk_graph *g, const tolk_uop *u, const tolk_uop *by) {

@@ -62,16 +62,16 @@ static bool carries_state(const tk_kview *v, const tolk_uop *range) {
     uint32_t no = tk_kview_no(v, range);
     for (size_t k = 0; k < v->order.n; k++) {
         const tolk_uop *s = v->order.at[k];
-        if (!tk_uop_is(s, TK_OP_STORE) || tk_kview_is_global(tk_kview_buffer(s->src[0])))
+        if (!tk_uop_is(s, TK_OP_STORE) || tk_kview_is_global(tk_access_buffer(s->src[0])))
             continue;
         if (tk_set_has(tk_kview_set(v, s), no) && !tk_set_has(tk_kview_set(v, s->src[0]), no)) {
             /* Private after all if some other store of the buffer names the range. */
-            const tolk_uop *buffer = tk_kview_buffer(s->src[0]);
+            const tolk_uop *buffer = tk_access_buffer(s->src[0]);
             bool named = false;
             for (size_t j = 0; j < v->order.n && !named; j++) {
                 const tolk_uop *o = v->order.at[j];
                 named = o != s && tk_uop_is(o, TK_OP_STORE) &&
-                        tk_kview_buffer(o->src[0]) == buffer &&
+                        tk_access_buffer(o->src[0]) == buffer &&
                         tk_set_has(tk_kview_set(v, o->src[0]), no);
             }
             if (!named)

@@ -122,7 +122,7 @@ bool tk_lower_load(tk_lower *l, const tolk_uop *u) {
     tolk_graph *g = l->g;
     const uint64_t *set = tk_kview_set(&l->v, u);
     uint32_t n = tk_lower_instances(l, set), lanes = tk_lower_lanes(l, u);
-    const tolk_uop *root = tk_kview_buffer(u->src[0]), *buffer = buffer_value(l, u->src[0]);
+    const tolk_uop *root = tk_access_buffer(u->src[0]), *buffer = buffer_value(l, u->src[0]);
     tk_lower_reg *reg = tk_kview_is_global(root) ? NULL : tk_lower_reg_info(l, root);
     if (!tk_lower_new_values(l, u, n))
         return false;
@@ -198,7 +198,7 @@ static int64_t divisor(const tolk_uop *u, int depth) {
 /* Should whole vectors of a large output go around the caches? Only what is written once and not
  * read here, in full vectors that are aligned if the buffer is. */
 static bool should_stream(const tk_lower *l, const tolk_uop *u, tk_lval at, uint32_t lanes) {
-    const tolk_uop *buffer = tk_kview_buffer(u->src[0]), *size = buffer->src[0];
+    const tolk_uop *buffer = tk_access_buffer(u->src[0]), *size = buffer->src[0];
     size_t elem = tolk_dtype_bytes(buffer->dtype);
     if (tk_dtype_scalar(buffer->dtype) == TOLK_BOOL || u->n_src != 2 || at.stride != 1 ||
         !tk_uop_int(u, TK_A_STORE_INBOUNDS) || !tk_uop_is_const(size) ||
@@ -207,7 +207,7 @@ static bool should_stream(const tk_lower *l, const tolk_uop *u, tk_lval at, uint
         return false;
     for (size_t k = 0; k < l->v.order.n; k++) {
         const tolk_uop *x = l->v.order.at[k];
-        if (tk_uop_is(x, TK_OP_LOAD) && tk_kview_buffer(x->src[0]) == buffer)
+        if (tk_uop_is(x, TK_OP_LOAD) && tk_access_buffer(x->src[0]) == buffer)
             return false;
     }
     return true;
@@ -221,7 +221,7 @@ static const tolk_uop *streamed(tk_lower *l, const tolk_uop *store) {
 bool tk_lower_store(tk_lower *l, const tolk_uop *u) {
     const uint64_t *set = tk_kview_set(&l->v, u);
     uint32_t n = tk_lower_instances(l, set), lanes = tk_lower_lanes(l, u);
-    const tolk_uop *root = tk_kview_buffer(u->src[0]), *buffer = buffer_value(l, u->src[0]);
+    const tolk_uop *root = tk_access_buffer(u->src[0]), *buffer = buffer_value(l, u->src[0]);
     tk_lower_reg *reg = tk_kview_is_global(root) ? NULL : tk_lower_reg_info(l, root);
     int scope = tk_lower_scope_of(l, u);
     const tolk_uop *last = NULL;

@@ -30,7 +30,7 @@ static bool is_unordered(tk_axis kind) {
 static bool effects_depend(const tk_kview *v) {
     for (size_t k = 0; k < v->order.n; k++) {
         const tolk_uop *u = v->order.at[k];
-        if (!tk_uop_is(u, TK_OP_AFTER) || !tk_kview_is_global(tk_kview_buffer(u)))
+        if (!tk_uop_is(u, TK_OP_AFTER) || !tk_kview_is_global(tk_access_buffer(u)))
             continue;
         for (uint32_t i = 1; i < u->n_src; i++)
             if (!tk_uop_is(u->src[i], TK_OP_RANGE))
@@ -72,8 +72,8 @@ static bool touches(const tolk_uop *e, uint8_t *marks) {
     for (size_t k = 0; k < v.order.n; k++) {
         const tolk_uop *u = v.order.at[k];
         bool load = tk_uop_is(u, TK_OP_LOAD);
-        if ((load || tk_uop_is(u, TK_OP_STORE)) && tk_kview_is_global(tk_kview_buffer(u->src[0])))
-            marks[tk_kview_buffer(u->src[0])->id] |= load ? LOADED : STORED;
+        if ((load || tk_uop_is(u, TK_OP_STORE)) && tk_kview_is_global(tk_access_buffer(u->src[0])))
+            marks[tk_access_buffer(u->src[0])->id] |= load ? LOADED : STORED;
     }
     tk_kview_fini(&v);
     return true;
@@ -244,7 +244,7 @@ static bool find_reg(tk_lower *l, const tolk_uop *b) {
         return false;
     for (size_t j = 0; j < l->v.order.n; j++) {
         const tolk_uop *s = l->v.order.at[j];
-        if (tk_uop_is(s, TK_OP_STORE) && tk_kview_buffer(s->src[0]) == b)
+        if (tk_uop_is(s, TK_OP_STORE) && tk_access_buffer(s->src[0]) == b)
             for (uint32_t w = 0; w < l->v.words; w++)
                 reg.set[w] |= tk_kview_set(&l->v, s)[w];
     }

@@ -95,7 +95,7 @@ static const tolk_uop *count_bytes(const writer *w, const tk_kview *v, bool stor
         for (size_t k = 0; k < v->order.n && size; k++) {
             const tolk_uop *u = v->order.at[k];
             if (!tk_uop_is(u, stores ? TK_OP_STORE : TK_OP_LOAD) ||
-                tk_kview_buffer(u->src[0]) != p->node)
+                tk_access_buffer(u->src[0]) != p->node)
                 continue;
             const tolk_uop *t = times(g, v, u->src[0]);
             moved = moved && t ? tk_sym_add(g, moved, t) : t;

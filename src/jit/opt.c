@@ -252,7 +252,7 @@ static const tolk_uop *split_fn(void *user, const tk_kview *v, const tolk_uop *u
         break;
     case TK_OP_LOAD:
         if (s->guard && tk_kview_depends(v, u, s->range) &&
-            tk_kview_is_global(tk_kview_buffer(u->src[0]))) {
+            tk_kview_is_global(tk_access_buffer(u->src[0]))) {
             const tolk_uop *gate = and_gate(s->g, n == 3 ? src[2] : NULL, s->guard);
             const tolk_uop *alt = n >= 2 ? src[1] : tk_uop_const(s->g, u->dtype, 0);
             return tk_uop(s->g, TK_OP_LOAD, u->dtype, (const tolk_uop *[]){src[0], alt, gate}, 3,
@@ -262,7 +262,7 @@ static const tolk_uop *split_fn(void *user, const tk_kview *v, const tolk_uop *u
     case TK_OP_STORE:
     case TK_OP_ATOMIC_ADD:
         if (s->guard && tk_kview_depends(v, u, s->range) &&
-            tk_kview_is_global(tk_kview_buffer(u->src[0]))) {
+            tk_kview_is_global(tk_access_buffer(u->src[0]))) {
             const tolk_uop *gate = and_gate(s->g, n == 3 ? src[2] : NULL, s->guard);
             return tk_uop(s->g, tk_uop_op(u), TOLK_VOID, (const tolk_uop *[]){src[0], src[1], gate},
                           3, u->attr);

@@ -111,7 +111,7 @@ bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
         bool store = tk_uop_is(s, TK_OP_STORE) || tk_uop_is(s, TK_OP_ATOMIC_ADD);
         if (!store || !tk_set_has(tk_kview_set(v, s), no))
             continue;
-        const tolk_uop *buffer = tk_kview_buffer(s->src[0]);
+        const tolk_uop *buffer = tk_access_buffer(s->src[0]);
         if (!tk_kview_is_global(buffer) || !tk_uop_is(s, TK_OP_STORE))
             return false;
         /* Two iterations may store to one place unless the range moves it; and a load of the same
@@ -120,9 +120,9 @@ bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
             return false;
         for (size_t j = 0; j < v->order.n; j++) {
             const tolk_uop *l = v->order.at[j];
-            if (tk_uop_is(l, TK_OP_STORE) && l != s && tk_kview_buffer(l->src[0]) == buffer)
+            if (tk_uop_is(l, TK_OP_STORE) && l != s && tk_access_buffer(l->src[0]) == buffer)
                 return false;
-            if (!tk_uop_is(l, TK_OP_LOAD) || tk_kview_buffer(l->src[0]) != buffer)
+            if (!tk_uop_is(l, TK_OP_LOAD) || tk_access_buffer(l->src[0]) != buffer)
                 continue;
             const tolk_uop *a = s->src[0], *b = l->src[0];
             if (a->n_src != b->n_src)

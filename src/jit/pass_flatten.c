@@ -137,7 +137,7 @@ static const tolk_uop *flatten(void *user, const tk_kview *v, const tolk_uop *u,
     }
     if (!tk_uop_is(u, TK_OP_INDEX) || n == 2)
         return tk_uop_with_src(g, u, src, n);
-    const tolk_uop *shape = tk_kview_buffer(u)->n_src ? tk_kview_buffer(u)->src[0] : NULL;
+    const tolk_uop *shape = tk_access_buffer(u)->n_src ? tk_access_buffer(u)->src[0] : NULL;
     const tolk_uop *at = tk_uop_index_const(g, 0), *stride = tk_uop_index_const(g, 1);
     for (uint32_t d = n; d-- > 1 && at && stride;) {
         at = tk_sym_add(g, tk_sym_mul(g, src[d], stride), at);

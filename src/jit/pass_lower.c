@@ -42,7 +42,7 @@ static bool emit_after(tk_lower *l, const tolk_uop *u) {
             ok = tk_vec_push(&src, token);
     }
     /* Values may be AFTER too; only buffers need the token, values are pinned by their loads. */
-    const tolk_uop *root = tk_kview_buffer(u);
+    const tolk_uop *root = tk_access_buffer(u);
     bool is_buffer = tk_uop_is(root, TK_OP_BUFFER) ||
                      (tk_uop_is(root, TK_OP_PARAM) && !tk_check_is_scalar_param(root));
     const tolk_uop *r = !ok ? NULL

@@ -108,7 +108,8 @@ static bool find_cut(tk_pass *p, const tk_kview *v, tk_step *steps, const tolk_u
             if (u->src[i] == range)
                 return false;
         /* Accumulators carry their state from one iteration to the next through `after`. */
-        if (!reduce && tk_uop_is(u, TK_OP_STORE) && !tk_kview_is_global(tk_kview_buffer(u->src[0])))
+        if (!reduce && tk_uop_is(u, TK_OP_STORE) &&
+            !tk_kview_is_global(tk_access_buffer(u->src[0])))
             return false;
         if (!is_guard(u))
             continue;

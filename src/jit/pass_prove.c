@@ -23,7 +23,7 @@ static const tolk_uop *dim_of(const tolk_uop *buffer, uint32_t d) {
 static const tolk_uop *checked_place(tolk_graph *g, const tolk_uop *place) {
     if (place->n_src < 3)
         return place;
-    const tolk_uop *buffer = tk_kview_buffer(place);
+    const tolk_uop *buffer = tk_access_buffer(place);
     const tolk_uop *zero = tk_uop_index_const(g, 0), *bad = NULL;
     const tolk_uop *outside = tk_uop_index_const(g, OUTSIDE);
     tk_uops src;

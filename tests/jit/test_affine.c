@@ -36,7 +36,7 @@ static void expect(const char *text, tk_step i, tk_step k) {
         tk_affine_steps(&v, range, steps);
         for (size_t n = 0; n < v.order.n; n++) {
             const tolk_uop *u = v.order.at[n];
-            if (!tk_uop_is(u, TK_OP_INDEX) || tk_uop_int(tk_kview_buffer(u), TK_A_PARAM_SLOT) != 1)
+            if (!tk_uop_is(u, TK_OP_INDEX) || tk_uop_int(tk_access_buffer(u), TK_A_PARAM_SLOT) != 1)
                 continue;
             tk_step have = tk_affine_place(steps, u);
             if (have.kind != want.kind || have.elems != want.elems)

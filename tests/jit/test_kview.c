@@ -182,9 +182,9 @@ static void test_the_buffer_behind_places_and_order(void **state) {
         NULL);
     const tolk_uop *reg = tk_stage_find(&s, TK_OP_BUFFER, 0);
     const tolk_uop *param = tk_stage_find(&s, TK_OP_PARAM, 0);
-    assert_ptr_equal(tk_kview_buffer(tk_stage_find(&s, TK_OP_LOAD, 0)->src[0]), reg);
-    assert_ptr_equal(tk_kview_buffer(reg), reg);
-    assert_ptr_equal(tk_kview_buffer(tk_stage_find(&s, TK_OP_STORE, 1)->src[0]), param);
+    assert_ptr_equal(tk_access_buffer(tk_stage_find(&s, TK_OP_LOAD, 0)->src[0]), reg);
+    assert_ptr_equal(tk_access_buffer(reg), reg);
+    assert_ptr_equal(tk_access_buffer(tk_stage_find(&s, TK_OP_STORE, 1)->src[0]), param);
     assert_true(tk_kview_is_global(param));
     assert_false(tk_kview_is_global(reg));
     tk_stage_close(&s);

@@ -9,7 +9,7 @@ static void marks(const tk_stage *s, tk_op op, int64_t slot, size_t yes, size_t 
     size_t have[2] = {0, 0};
     const tolk_uop *u;
     for (size_t i = 0; (u = tk_stage_find(s, op, i)); i++) {
-        const tolk_uop *b = tk_kview_buffer(u->src[0]);
+        const tolk_uop *b = tk_access_buffer(u->src[0]);
         if (tk_uop_is(b, TK_OP_PARAM) && tk_uop_int(b, TK_A_PARAM_SLOT) == slot)
             have[u->attr[0].i != 0]++;
     }
