@@ -3,6 +3,7 @@
 
 #include "ir/scalar.h"
 #include "ir/sym.h"
+#include "jit/repeat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -549,6 +550,12 @@ tolk_status tk_opt_apply(const tolk_uop **root, const tk_opt *opt, bool strict, 
     tolk_status st = tk_opt_axes(&v, &axes, err);
     if (st == TOLK_OK)
         st = apply(&v, &axes, opt, strict, root, err);
+    /* Guards of the next option go to what depends on its range. */
+    const tolk_uop *repeated = st == TOLK_OK ? tk_repeat_effects((*root)->graph, *root) : NULL;
+    if (repeated)
+        *root = repeated;
+    else if (st == TOLK_OK)
+        st = graph_status((*root)->graph, err);
     /* Memory that ended while an answer was looked for is no answer. */
     if (st != TOLK_OK && tk_graph_failed((*root)->graph))
         st = graph_status((*root)->graph, err);

@@ -171,6 +171,23 @@ static void test_symbolic_sizes_around_nothing(void **state) {
                  2);
 }
 
+/* Options again and again on one axis: the last ones split a range of at most one iteration, which
+ * nothing names any more. y[i] = y[i] * 2, in place: each once. */
+static void test_splits_of_a_range_that_nothing_names(void **state) {
+    (void)state;
+    static const char text[] =
+        "tolk.uop 1\n%0 = param i32 {slot=0, name=\"n\", space=alu, min=0, max=51}\n"
+        "%1 = cast index (%0)\n%2 = param f32 (%1) {slot=1}\n"
+        "%3 = range index (%1) {axis=0, kind=global}\n%4 = index f32 (%2, %3)\n"
+        "%5 = load f32 (%4)\n%6 = const f32 0x1p+1\n%7 = mul f32 (%5, %6)\n"
+        "%8 = store void (%4, %7)\n%9 = end void (%8, %3)\n%10 = sink void (%9) {name=\"twice\"}\n";
+    static const char *const lists[] = {"THREAD:0:8 THREAD:1:7 THREAD:2:7",
+                                        "UPCAST:0:8 UPCAST:0:7 UPCAST:0:7",
+                                        "UPCAST:0:16 LANE:0:4 UPCAST:0:2", "LANE:0:64 UPCAST:0:7"};
+    for (int64_t n = 0; n < 52; n += n < 3 ? 1 : 12)
+        same(text, lists, sizeof lists / sizeof *lists, &n, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_fold_over_two_ranges),
@@ -181,6 +198,7 @@ int main(void) {
         cmocka_unit_test(test_nested_and_repeated_ends),
         cmocka_unit_test(test_folds_whose_size_moves),
         cmocka_unit_test(test_symbolic_sizes_around_nothing),
+        cmocka_unit_test(test_splits_of_a_range_that_nothing_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

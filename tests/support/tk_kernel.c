@@ -33,6 +33,7 @@ static struct {
 static size_t n_engines = 1;
 size_t tk_kernel_offset = 1;
 static bool interpreter_alone; /* the next runs, to save the time of compilations */
+static size_t one_compiler;    /* 0: all of them run; else this picks one */
 static tolk_error last_error;
 
 void tk_kernel_add_engine(const char *name, tk_kernel_engine fn, bool fma) {
@@ -149,7 +150,9 @@ void tk_kernel_run_uop(const tolk_uop *kernel, const tk_kernel_arg *args, size_t
     assert_true(n_args <= MAX_ARGS);
     size_t engines_here = tk_uop_is(kernel, TK_OP_SINK) && !interpreter_alone ? n_engines : 1;
     bool lacking = engines_here > 1 && is_for_interpreter_only(kernel);
-    for (size_t e = 0; e < engines_here; e++)
+    for (size_t e = 0; e < engines_here; e++) {
+        if (e > 0 && one_compiler && e != 1 + one_compiler % (n_engines - 1))
+            continue;
         for (placement where = ALIGNED; where < PLACEMENTS; where++) {
             guarded g[MAX_ARGS];
             void *bufs[MAX_ARGS];
@@ -172,6 +175,7 @@ void tk_kernel_run_uop(const tolk_uop *kernel, const tk_kernel_arg *args, size_t
                 assert_int_equal(munmap(g[i].map, g[i].map_bytes), 0);
             }
         }
+    }
 }
 
 /* A text in a graph of its own, verified. */
@@ -323,6 +327,14 @@ static void run_form(form f, const char *body, const tk_kernel_rows *rows, size_
     free(no_fma);
 }
 
+/* What is compiled on one target only, another one each time, unless all is wanted. */
+static size_t any_compiler(void) {
+    static uint64_t rng;
+    if (!rng)
+        rng = tk_test_seed() | 1;
+    return tk_test_share() < 100 ? 1 + (size_t)(tk_test_rand(&rng) % 60) : 0;
+}
+
 /* Is this one of the share of kernels that are compiled? All of them at 100 percent. */
 static bool is_drawn(void) {
     static uint64_t rng, drawn;
@@ -338,6 +350,7 @@ void tk_kernel_elementwise(const char *body, const tk_kernel_rows *rows) {
     }
     for (size_t i = 0; i < TK_KERNEL_N_SIZES; i++) {
         interpreter_alone = tk_kernel_sizes[i] != 17 && !is_drawn();
+        one_compiler = any_compiler();
         run_form(FROM_BUFFERS, body, rows, tk_kernel_sizes[i], 0);
     }
     for (size_t row = 0; row < rows->count; row++) {
@@ -345,9 +358,11 @@ void tk_kernel_elementwise(const char *body, const tk_kernel_rows *rows) {
         run_form(FROM_CONSTANTS, body, rows, 17, row);
     }
     interpreter_alone = false;
+    one_compiler = any_compiler();
+    run_form(FROM_LOOP, body, rows, 73, 0);
+    one_compiler = 0;
     for (size_t i = 0; i < TK_KERNEL_N_SIZES; i++)
         run_form(FROM_BUFFERS_SYMBOLIC, body, rows, tk_kernel_sizes[i], 0);
-    run_form(FROM_LOOP, body, rows, 73, 0);
 }
 
 /* ---- reductions ---- */

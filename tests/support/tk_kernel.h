@@ -65,9 +65,10 @@ typedef struct tk_kernel_rows {
  *   body: lines of text. The operands are %100 and %101, the result is %200, other numbers from 300
  *         on are free.
  *
- * Compilers get the size that is a scalar and the loop's index always, one constant size, and of
- * the other constant sizes and operands the share of random suites (tk_test_share): each of them is
- * a compilation. More than 64 rows are run from buffers alone, once.
+ * All compilers get the size that is a scalar. Below a share of 100 percent (tk_test_share) one of
+ * them, another each time, gets the loop's index, one constant size, and that share of the other
+ * constant sizes and operands: each of them is a compilation. More than 64 rows are run from
+ * buffers alone, once.
  */
 void tk_kernel_elementwise(const char *body, const tk_kernel_rows *rows);
 
