@@ -4,8 +4,8 @@
 # include/ only.
 pkg_check_modules(PNG IMPORTED_TARGET libpng)
 
-# What `build.sh demo` needs.
-add_custom_target(programs DEPENDS tolk)
+# What `build.sh demo` needs, and all that is installed.
+add_custom_target(programs DEPENDS tolk tolk_static)
 
 function(tolk_program name)
     add_executable(${name} ${ARGN})

@@ -233,6 +233,27 @@ static const tolk_uop *both_parts(tk_pass *p, const cut *c, uint32_t first, cons
     return r;
 }
 
+/* The rest of a loop of symbolic size runs once at most: what is unrolled there would be code that
+ * is compiled for little. Unrolled ranges of its END become loops. */
+static const tolk_uop *rolled_up(tk_pass *p, const cut *c, const tolk_uop *rest) {
+    tk_uops from, to;
+    tk_vec_init(&from, p->g->al);
+    tk_vec_init(&to, p->g->al);
+    bool ok = rest != NULL;
+    for (uint32_t i = 1; i < c->closer->n_src && ok && !tk_uop_is_const(c->main); i++) {
+        const tolk_uop *r = c->closer->src[i];
+        if (!tk_uop_is(r, TK_OP_RANGE) || tk_kview_axis(r) != TK_AXIS_UPCAST)
+            continue;
+        tk_attr attrs[4] = {r->attr[0], r->attr[1], {.i = TK_AXIS_LOOP}, {.i = 0}};
+        const tolk_uop *loop = tk_uop(p->g, TK_OP_RANGE, TOLK_INDEX, r->src, r->n_src, attrs);
+        ok = loop && tk_vec_push(&from, r) && tk_vec_push(&to, loop);
+    }
+    const tolk_uop *u = ok ? tk_rewrite_substitute(p->g, rest, from.at, to.at, from.n) : NULL;
+    tk_vec_fini(&from);
+    tk_vec_fini(&to);
+    return u;
+}
+
 static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step *steps,
                                     const cut *c) {
     tolk_graph *g = p->g;
@@ -252,7 +273,7 @@ static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step
     if (tk_uop_is(c->closer, TK_OP_END)) {
         uint32_t first = first_split(c);
         a = end_with(p, v, steps, c, first, a, main_range, main_range, true);
-        b = end_with(p, v, steps, c, first, b, rest_range, at, false);
+        b = rolled_up(p, c, end_with(p, v, steps, c, first, b, rest_range, at, false));
         return both_parts(p, c, first, a, b);
     }
     a = tk_uop_with_src(g, c->closer, (const tolk_uop *[]){a, main_range}, 2);
