@@ -179,7 +179,10 @@ TOLK_API tolk_status tolk_parse(tolk_graph *graph, const char *text, size_t len,
                                 const tolk_uop **root, tolk_error *err);
 /* Write the text form. Owner: the caller, tolk_free_text(). Errors: TOLK_E_NOMEM. */
 TOLK_API tolk_status tolk_print(const tolk_uop *root, char **text, size_t *len);
-/* Check every rule of a stage. Errors: TOLK_E_VERIFY and others; err names node and rule. */
+/* Check every rule of a stage. Errors: TOLK_E_VERIFY and others; err names node and rule. A graph
+ * that tolk_parse read keeps where: err has line and column of the node's definition, and the
+ * message the %N of that text. Else, and where a root reaches nodes of two texts or nodes that
+ * builders made, %N is the number that tolk_print gives. err->node is that one in any case. */
 TOLK_API tolk_status tolk_verify(const tolk_uop *root, tolk_stage stage, tolk_error *err);
 
 /* What a kernel or program takes: its params in ascending slot order. */

@@ -493,6 +493,18 @@ static tolk_status node(parser *p, const tolk_uop **out) {
     return *out ? TOLK_OK : graph_failure(p, op_at);
 }
 
+/* A later text takes over the nodes that it shares with an earlier one: the last one read is the
+ * one whose nodes have all their places. */
+static bool keep_place(parser *p, const tolk_uop *u, uint64_t number, const char *at) {
+    tolk_graph *g = p->g;
+    if (u->id >= g->places.n && !tk_vec_resize(&g->places, u->id + 1))
+        return false;
+    tk_place *place = &g->places.at[u->id];
+    if (place->text != g->n_texts)
+        *place = (tk_place){p->line, (uint32_t)(at - p->line_at) + 1, g->n_texts, number};
+    return true;
+}
+
 static tolk_status definition_line(parser *p) {
     skip_blanks(p);
     if (at_line_end(p))
@@ -507,12 +519,14 @@ static tolk_status definition_line(parser *p) {
     if (p->defs.n == MAX_LINES)
         return fail_at(p, from, TOLK_E_LIMIT, "more than %d nodes", MAX_LINES);
     TK_TRY(expect(p, '=', "\"=\" after the number of a node"));
+    skip_blanks(p);
+    const char *op_at = p->at;
     const tolk_uop *u = NULL;
     TK_TRY(node(p, &u));
     skip_blanks(p);
     if (!at_line_end(p))
         return expected(p, "the end of the line");
-    if (!tk_map_put(&p->numbers, number, p->defs.n) ||
+    if (!keep_place(p, u, number, op_at) || !tk_map_put(&p->numbers, number, p->defs.n) ||
         !tk_vec_push(&p->defs, ((definition){u, p->line, false})))
         return no_memory(p);
     return TOLK_OK;
@@ -641,6 +655,7 @@ tolk_status tolk_parse(tolk_graph *graph, const char *text, size_t len, uint32_t
     /* A wrong text is the caller's to hear of, not the graph's to remember. */
     tolk_error before = graph->error;
     graph->error.code = TOLK_OK;
+    graph->n_texts++;
     tolk_status st = all_lines(&p, root);
     graph->error = before;
     tk_map_fini(&p.numbers);

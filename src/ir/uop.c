@@ -18,6 +18,7 @@ tolk_status tk_graph_create(tolk_ctx *ctx, tolk_graph **out) {
     tk_vec_init(&g->keys, g->al);
     tk_vec_init(&g->bounds, g->al);
     tk_vec_init(&g->shapes, g->al);
+    tk_vec_init(&g->places, g->al);
     g->error.node = TK_NO_NODE;
     *out = g;
     return TOLK_OK;
@@ -33,6 +34,7 @@ void tk_graph_destroy(tolk_graph *g) {
     tk_vec_fini(&g->keys);
     tk_vec_fini(&g->bounds);
     tk_vec_fini(&g->shapes);
+    tk_vec_fini(&g->places);
     tk_alloc_free(g->al, g, sizeof *g);
 }
 

@@ -57,6 +57,13 @@ typedef struct tk_shape {
     const tolk_uop *dim[];
 } tk_shape;
 
+/* Where a text defined a node first, and its number there. */
+typedef struct tk_place {
+    uint32_t line, column; /* of its op, from 1 */
+    uint32_t text;         /* which of the texts that the graph was read from, from 1; 0: none */
+    uint64_t number;       /* N of its %N */
+} tk_place;
+
 typedef struct tk_key_memo {
     tk_hash128 key;
     bool done;
@@ -75,9 +82,16 @@ struct tolk_graph {
     TK_VEC(tk_key_memo) keys;        /* key.c */
     TK_VEC(tk_bound) bounds;         /* bounds.c */
     TK_VEC(const tk_shape *) shapes; /* shape.c; NULL: not computed */
+    TK_VEC(tk_place) places;         /* parse.c; shorter than nodes where none is known */
+    uint32_t n_texts;                /* that parse.c read */
     tolk_error error;                /* first one; code TOLK_OK if none */
     bool symbolic_off; /* builders of sym.c do not simplify (tests of the simplifier) */
 };
+
+/* NULL if no text defined the node of that id. */
+static inline const tk_place *tk_graph_place(const tolk_graph *g, uint32_t id) {
+    return id < g->places.n && g->places.at[id].text ? &g->places.at[id] : NULL;
+}
 
 enum { TK_MAX_NODES = 1 << 24 /* of one graph */ };
 

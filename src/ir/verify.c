@@ -9,36 +9,78 @@
 
 /* ---- messages ---- */
 
-uint32_t tk_verify_number(const tk_verify_cx *cx, const tolk_uop *u) {
+/* What a message says of a node. */
+typedef struct location {
+    tk_verify_name name;
+    uint32_t number;       /* as tolk_print(root) numbers it; TK_NO_NODE if not below the root */
+    const tk_place *place; /* NULL: there is none */
+} location;
+
+static location locate(const tk_verify_cx *cx, const tolk_uop *u) {
+    const tolk_graph *g = cx->root->graph;
+    const tk_place *root = tk_graph_place(g, cx->root->id);
+    location l = {.number = TK_NO_NODE, .place = root ? tk_graph_place(g, u->id) : NULL};
     tk_walk_list nodes;
     tk_vec_init(&nodes, cx->al);
-    uint32_t number = TK_NO_NODE;
-    if (tk_walk(cx->root, &nodes) == TOLK_OK)
-        for (size_t i = 0; i < nodes.n && number == TK_NO_NODE; i++)
-            if (nodes.at[i] == u)
-                number = (uint32_t)i;
+    tolk_status st = tk_walk(cx->root, &nodes);
+    for (size_t i = 0; st == TOLK_OK && i < nodes.n; i++) {
+        if (nodes.at[i] == u)
+            l.number = (uint32_t)i;
+        /* Numbers of two texts, or of none, would be mixed. */
+        const tk_place *place = l.place ? tk_graph_place(g, nodes.at[i]->id) : NULL;
+        if (!place || place->text != root->text)
+            l.place = NULL;
+    }
     tk_vec_fini(&nodes);
-    return number;
+    if (l.place)
+        snprintf(l.name.text, sizeof l.name.text, "%%%llu", (unsigned long long)l.place->number);
+    else
+        snprintf(l.name.text, sizeof l.name.text, "%%%u", l.number);
+    return l;
+}
+
+tk_verify_name tk_verify_name_of(const tk_verify_cx *cx, const tolk_uop *u) {
+    return cx->err ? locate(cx, u).name : (tk_verify_name){""};
+}
+
+/* "%N" before the message, which begins with the op, and the place beside it. */
+static tolk_status fail(const tk_verify_cx *cx, const tolk_uop *u, tolk_status code,
+                        const char *msg) {
+    if (!cx->err)
+        return code;
+    location l = locate(cx, u);
+    tk_status_fail(cx->err, code, l.number, "%s %s", l.name.text, msg);
+    if (l.place) {
+        cx->err->line = l.place->line;
+        cx->err->column = l.place->column;
+    }
+    return code;
 }
 
 tolk_status tk_verify_fail(const tk_verify_cx *cx, const tolk_uop *u, tolk_status code,
                            const char *fmt, ...) {
-    char text[200];
+    char text[240];
+    int n = snprintf(text, sizeof text, "%s: ", tk_op_get(tk_uop_op(u))->name);
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
     va_end(ap);
-    if (!cx->err)
-        return code;
-    uint32_t number = tk_verify_number(cx, u);
-    return tk_status_fail(cx->err, code, number, "%%%u %s: %s", number,
-                          tk_op_get(tk_uop_op(u))->name, text);
+    return fail(cx, u, code, text);
 }
 
 /* A message that begins with "op: " already. */
 static tolk_status pass_on(const tk_verify_cx *cx, const tolk_uop *u, const tolk_error *why) {
-    uint32_t number = cx->err ? tk_verify_number(cx, u) : 0;
-    return tk_status_fail(cx->err, why->code, number, "%%%u %s", number, why->msg);
+    return fail(cx, u, why->code, why->msg);
+}
+
+/* The sink that makes kernels a tensor by having no name; NULL if there is none. */
+static const tolk_uop *nameless_sink(const tolk_uop *root) {
+    if (tk_uop_is(root, TK_OP_SINK))
+        return root; /* one with a name is a kernel */
+    for (uint32_t i = 0; tk_uop_is(root, TK_OP_GROUP) && i < root->n_src; i++)
+        if (tk_uop_is(root->src[i], TK_OP_SINK) && !tk_uop_str(root->src[i], TK_A_SINK_NAME))
+            return root->src[i];
+    return NULL;
 }
 
 tolk_status tk_verify_node(const tk_verify_cx *cx, const tolk_uop *u, uint8_t stage) {
@@ -47,9 +89,13 @@ tolk_status tk_verify_node(const tk_verify_cx *cx, const tolk_uop *u, uint8_t st
         const char *name = stage == TK_STAGE_T   ? "tensor"
                            : stage == TK_STAGE_K ? "kernel"
                                                  : "program";
-        bool nameless = stage == TK_STAGE_T && tk_uop_is(cx->root, TK_OP_SINK);
-        return tk_verify_fail(cx, u, TOLK_E_VERIFY, "no op of the %s stage%s", name,
-                              nameless ? " (the sink of a kernel has a name)" : "");
+        const tolk_uop *sink = stage == TK_STAGE_T ? nameless_sink(cx->root) : NULL;
+        if (sink)
+            return tk_verify_fail(cx, sink, TOLK_E_VERIFY,
+                                  "its name is missing: expected {name=\"...\"} on the sink of a "
+                                  "kernel (%s %s is no op of the tensor stage)",
+                                  tk_verify_name_of(cx, u).text, tk_op_get(tk_uop_op(u))->name);
+        return tk_verify_fail(cx, u, TOLK_E_VERIFY, "no op of the %s stage", name);
     }
     return tk_check_uop(u, &why) == TOLK_OK ? TOLK_OK : pass_on(cx, u, &why);
 }

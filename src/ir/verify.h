@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rules of docs/ir.md about whole graphs. Messages name the node as tolk_print numbers it.
+ * The rules of docs/ir.md about whole graphs. Messages name the node as the text does that it was
+ * read from, or as tolk_print numbers it.
  */
 #ifndef TK_IR_VERIFY_H
 #define TK_IR_VERIFY_H

@@ -38,16 +38,16 @@ static tolk_status add_param(tk_verify_defs *d, const tolk_uop *u) {
         TK_TRY(note(d, &d->names, (uintptr_t)name, u, &other));
         if (other && tk_check_is_scalar_param(u) && tk_check_is_scalar_param(other))
             return tk_verify_fail(d->cx, u, TOLK_E_VERIFY,
-                                  "variable \"%.60s\" is declared twice, differently (%%%u)",
-                                  name->str, tk_verify_number(d->cx, other));
+                                  "variable \"%.60s\" is declared twice, differently (%s)",
+                                  name->str, tk_verify_name_of(d->cx, other).text);
         if (other)
-            return tk_verify_fail(d->cx, u, TOLK_E_VERIFY, "%%%u is named \"%.60s\", too",
-                                  tk_verify_number(d->cx, other), name->str);
+            return tk_verify_fail(d->cx, u, TOLK_E_VERIFY, "%s is named \"%.60s\", too",
+                                  tk_verify_name_of(d->cx, other).text, name->str);
     }
     TK_TRY(note(d, &d->slots, (uint64_t)slot, u, &other));
     if (other)
-        return tk_verify_fail(d->cx, u, TOLK_E_VERIFY, "slot %lld is that of %%%u, too",
-                              (long long)slot, tk_verify_number(d->cx, other));
+        return tk_verify_fail(d->cx, u, TOLK_E_VERIFY, "slot %lld is that of %s, too",
+                              (long long)slot, tk_verify_name_of(d->cx, other).text);
     return TOLK_OK;
 }
 
@@ -57,8 +57,8 @@ static tolk_status add_special(tk_verify_defs *d, const tolk_uop *u) {
     tk_special kind = tk_check_special(name, &axis);
     const tolk_uop **at = &d->special[kind][axis];
     if (*at && *at != u)
-        return tk_verify_fail(d->cx, u, TOLK_E_VERIFY, "%s has another size in %%%u", name,
-                              tk_verify_number(d->cx, *at));
+        return tk_verify_fail(d->cx, u, TOLK_E_VERIFY, "%s has another size in %s", name,
+                              tk_verify_name_of(d->cx, *at).text);
     *at = u;
     bool groups = false, flat = false;
     for (int i = 0; i < 3; i++) {
@@ -82,8 +82,8 @@ tolk_status tk_verify_defs_add(tk_verify_defs *d, const tolk_uop *u) {
             return TOLK_OK;
         if (d->dynamic && d->dynamic != u)
             return tk_verify_fail(d->cx, u, TOLK_E_VERIFY,
-                                  "%%%u is dynamic, too; there may be one dynamic buffer",
-                                  tk_verify_number(d->cx, d->dynamic));
+                                  "%s is dynamic, too; there may be one dynamic buffer",
+                                  tk_verify_name_of(d->cx, d->dynamic).text);
         d->dynamic = u;
         return TOLK_OK;
     default:

@@ -307,8 +307,8 @@ static tolk_status check_identity(kernel *k, const tolk_uop *r) {
             tk_uop_int(other, TK_A_RANGE_AXIS) == tk_uop_int(r, TK_A_RANGE_AXIS) &&
             tk_uop_int(other, TK_A_RANGE_KIND) == tk_uop_int(r, TK_A_RANGE_KIND) &&
             tk_uop_attr(other, TK_A_RANGE_SUB).blob == tk_uop_attr(r, TK_A_RANGE_SUB).blob)
-            return FAIL(k, r, "the same axis, sub, kind and size as %%%u, but other parents",
-                        tk_verify_number(k->cx, other));
+            return FAIL(k, r, "the same axis, sub, kind and size as %s, but other parents",
+                        tk_verify_name_of(k->cx, other).text);
     }
     return tk_map_put(&k->identities, h, (uintptr_t)r) ? TOLK_OK : tk_status_nomem(k->cx->err);
 }
@@ -330,12 +330,11 @@ static tolk_status check_closer(kernel *k, const tolk_uop *u, uint32_t number) {
     for (uint32_t i = 1; i < u->n_src; i++) {
         const tolk_uop *r = u->src[i];
         if (tk_uop_is(u, TK_OP_REDUCE) && unordered((tk_axis)tk_uop_int(r, TK_A_RANGE_KIND)))
-            return FAIL(k, u,
-                        "folds over a range of kind %s, whose iterations have no order (%%%u)",
+            return FAIL(k, u, "folds over a range of kind %s, whose iterations have no order (%s)",
                         tk_op_enum_text(TK_ATTR_AXIS, tk_uop_int(r, TK_A_RANGE_KIND)),
-                        tk_verify_number(k->cx, r));
+                        tk_verify_name_of(k->cx, r).text);
         if (tk_walk_map_get(&k->stamp, r->id) == number)
-            return FAIL(k, u, "closes range %%%u twice", tk_verify_number(k->cx, r));
+            return FAIL(k, u, "closes range %s twice", tk_verify_name_of(k->cx, r).text);
         if (!tk_walk_map_put(&k->stamp, r->id, number) || !tk_walk_map_put(&k->place, r->id, i) ||
             !tk_walk_map_put(&k->notes, r->id, note_of(k, r) | CLOSED))
             return tk_status_nomem(k->cx->err);
@@ -348,8 +347,9 @@ static tolk_status check_closer(kernel *k, const tolk_uop *u, uint32_t number) {
         for (const tolk_uop *r; (r = next_range(k, u->src[i]->src[0], &q)) != NULL;)
             if (tk_walk_map_get(&k->stamp, r->id) == number &&
                 tk_walk_map_get(&k->place, r->id) > i)
-                return FAIL(k, u, "the size of range %%%u depends on range %%%u further in",
-                            tk_verify_number(k->cx, u->src[i]), tk_verify_number(k->cx, r));
+                return FAIL(k, u, "the size of range %s depends on range %s further in",
+                            tk_verify_name_of(k->cx, u->src[i]).text,
+                            tk_verify_name_of(k->cx, r).text);
     }
     return TOLK_OK;
 }
@@ -369,8 +369,8 @@ static tolk_status check_barrier(const kernel *k, const tolk_uop *u) {
     size_t q = 0;
     for (const tolk_uop *r; (r = next_range(k, u, &q)) != NULL;)
         if (note_of(k, r->src[0]) & PER_ITEM)
-            return FAIL(k, u, "inside range %%%u, whose size depends on the work-item",
-                        tk_verify_number(k->cx, r));
+            return FAIL(k, u, "inside range %s, whose size depends on the work-item",
+                        tk_verify_name_of(k->cx, r).text);
     return TOLK_OK;
 }
 

@@ -9,16 +9,21 @@
 #include "ir/walk.h"
 
 typedef struct tk_verify_cx {
-    const tolk_uop *root; /* whole graph, for the numbers of nodes */
+    const tolk_uop *root; /* whole graph, for the names of nodes */
     const tolk_allocator *al;
     tolk_error *err;
 } tk_verify_cx;
 
-/* Fails with "%N op: ..." for node u. Walks the graph to find N: only failures pay for it. */
+/* Fails with "%N op: ..." for node u, and with its place if the graph was read from a text. Walks
+ * the graph to find N: only failures pay for it. */
 tolk_status tk_verify_fail(const tk_verify_cx *cx, const tolk_uop *u, tolk_status code,
                            const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* Number of u as tolk_print(root) numbers it; TK_NO_NODE if it is not below the root. */
-uint32_t tk_verify_number(const tk_verify_cx *cx, const tolk_uop *u);
+/* "%N", for messages: N of the text if one text defined all nodes below the root, else as
+ * tolk_print(root) numbers it. */
+typedef struct tk_verify_name {
+    char text[24];
+} tk_verify_name;
+tk_verify_name tk_verify_name_of(const tk_verify_cx *cx, const tolk_uop *u);
 /* The node's own rules (check.h), and its op must be one of the stage (TK_STAGE_T, _K, _P). */
 tolk_status tk_verify_node(const tk_verify_cx *cx, const tolk_uop *u, uint8_t stage);
 

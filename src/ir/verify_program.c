@@ -144,9 +144,9 @@ static tolk_status check_access(const program *p, const tolk_uop *u) {
 static tolk_status check_barrier(const program *p, const tolk_uop *u) {
     for (size_t i = 0; i < p->scopes.n; i++)
         if (p->scopes.at[i].per_item)
-            return FAIL(p, u, "inside %s %%%u, which depends on the work-item",
+            return FAIL(p, u, "inside %s %s, which depends on the work-item",
                         op_name(p->scopes.at[i].opener),
-                        tk_verify_number(p->cx, p->scopes.at[i].opener));
+                        tk_verify_name_of(p->cx, p->scopes.at[i].opener).text);
     return TOLK_OK;
 }
 
@@ -195,8 +195,9 @@ static tolk_status close_scope(program *p, const tolk_uop *u) {
     if (opener != u->src[0]) {
         if (!opener)
             return FAIL(p, u, "no loop or if is open here");
-        return FAIL(p, u, "closes %%%u, but %%%u is the innermost open one",
-                    tk_verify_number(p->cx, u->src[0]), tk_verify_number(p->cx, opener));
+        return FAIL(p, u, "closes %s, but %s is the innermost open one",
+                    tk_verify_name_of(p->cx, u->src[0]).text,
+                    tk_verify_name_of(p->cx, opener).text);
     }
     p->is_open.at[tk_vec_last(&p->scopes).number] = 0;
     p->scopes.n--;

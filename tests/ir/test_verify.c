@@ -5,6 +5,7 @@
  */
 #include "support/tk_test.h"
 
+#include "base/strbuf.h"
 #include "ir/verify.h"
 
 #include <tolk/ir.h>
@@ -52,6 +53,30 @@ static const tolk_uop *parse(world *w, const char *body) {
     return root;
 }
 
+/* Line `number` (from 1) of a text. */
+static const char *line_of(const char *text, uint32_t number) {
+    while (--number)
+        text = strchr(text, '\n') + 1;
+    return text;
+}
+
+/* The error of a graph that was read: the place of the node that its message names, and the node's
+ * number in the printed graph. */
+static void check_place(const char *body, const tolk_uop *root, const tolk_error *err) {
+    char name[24], op[32], start[80], *text;
+    size_t len;
+    assert_int_equal(sscanf(err->msg, "%23s %31[a-z_0-9]", name, op), 2);
+    assert_true(err->line >= 2);
+    const char *line = line_of(body, err->line - 1); /* behind the header */
+    snprintf(start, sizeof start, "%s = %s ", name, op);
+    assert_memory_equal(line, start, strlen(start));
+    assert_int_equal(err->column, strlen(name) + 4);
+    assert_int_equal(tolk_print(root, &text, &len), TOLK_OK);
+    snprintf(start, sizeof start, "%%%u = %s ", err->node, op);
+    assert_memory_equal(line_of(text, err->node + 2), start, strlen(start));
+    tk_strbuf_text_free(root->graph->al, text);
+}
+
 static void check_rows(const row *rows, size_t n, tolk_stage stage) {
     for (size_t k = 0; k < n; k++) {
         world w = begin();
@@ -67,8 +92,7 @@ static void check_rows(const row *rows, size_t n, tolk_stage stage) {
         } else {
             assert_int_not_equal(st, TOLK_OK);
             assert_string_equal(err.msg, rows[k].message);
-            /* The number of the node is in the error, too. */
-            assert_int_equal(err.node, strtoul(rows[k].message + 1, NULL, 10));
+            check_place(rows[k].text, root, &err);
             assert_int_equal(err.code, st);
             assert_int_equal(tolk_verify(root, stage, NULL), st);
         }
@@ -208,7 +232,7 @@ static const row kernels[] = {
        "%7 = where index (%5, %6, %2)\n%8 = index f32 (%1, %7)\n%9 = store void (%8, %4)\n"
        "%10 = store void (%3, %4)\n%11 = group void (%9, %10)\n%12 = end void (%11, %2)\n"
        "%13 = sink void (%12) {name=\"k\"}\n",
-     "%5 where: operand 1 is invalid, which is the last operand of a where, or an index"},
+     "%7 where: operand 1 is invalid, which is the last operand of a where, or an index"},
     {"gated index in arithmetic",
      "%0 = const index 16\n%1 = param f32 (%0) {slot=0}\n%2 = const bool true\n"
      "%3 = const index invalid\n%4 = where index (%2, %0, %3)\n%5 = add index (%4, %0)\n"
@@ -310,13 +334,13 @@ static const row kernels[] = {
      "%0 = const index 4\n%1 = param f32 (%0) {slot=1}\n%2 = param i32 (%0) {slot=1}\n"
      "%3 = const index 0\n%4 = index f32 (%1, %3)\n%5 = index i32 (%2, %3)\n%6 = load i32 (%5)\n"
      "%7 = cast f32 (%6)\n%8 = store void (%4, %7)\n%9 = sink void (%8) {name=\"k\"}\n",
-     "%4 param: slot 1 is that of %1, too"},
+     "%2 param: slot 1 is that of %1, too"},
     {"two params of one name",
      "%0 = const index 4\n%1 = param f32 (%0) {slot=1, name=\"x\"}\n"
      "%2 = param i32 (%0) {slot=2, name=\"x\"}\n"
      "%3 = const index 0\n%4 = index f32 (%1, %3)\n%5 = index i32 (%2, %3)\n%6 = load i32 (%5)\n"
      "%7 = cast f32 (%6)\n%8 = store void (%4, %7)\n%9 = sink void (%8) {name=\"k\"}\n",
-     "%4 param: %1 is named \"x\", too"},
+     "%2 param: %1 is named \"x\", too"},
     {"two dynamic buffers",
      "%0 = buffer f32 {slot=0, space=local, dynamic=true}\n%1 = const index 0\n"
      "%2 = index f32 (%0, %1)\n%3 = buffer f32 {slot=1, space=local, dynamic=true}\n"
@@ -654,7 +678,17 @@ static const row tensors[] = {
     {"kernel without a name",
      "%0 = const index 5\n%1 = param f32 (%0) {slot=0}\n%2 = index f32 (%1, %0)\n"
      "%3 = load f32 (%2)\n%4 = store void (%2, %3)\n%5 = sink void (%4)\n",
-     "%3 load: no op of the tensor stage (the sink of a kernel has a name)"},
+     "%5 sink: its name is missing: expected {name=\"...\"} on the sink of a kernel (%3 load is no "
+     "op "
+     "of the tensor stage)"},
+    {"two kernels without a name",
+     "%0 = const index 5\n%1 = param f32 (%0) {slot=0}\n%2 = index f32 (%1, %0)\n"
+     "%3 = const f32 1\n%4 = store void (%2, %3)\n%5 = sink void (%4) {name=\"a\"}\n"
+     "%6 = load f32 (%2)\n%7 = store void (%2, %6)\n%8 = sink void (%7)\n"
+     "%9 = group void (%5, %8)\n",
+     "%8 sink: its name is missing: expected {name=\"...\"} on the sink of a kernel (%6 load is no "
+     "op "
+     "of the tensor stage)"},
     {"vector", "%0 = const f32 1\n%1 = stack f32x2 (%0, %0)\n%2 = neg f32x2 (%1)\n",
      "%1 stack: a vector, expected at the program stage only"},
     {"two params of one slot",
@@ -671,7 +705,7 @@ static const row tensors[] = {
     {"call of a wrong kernel",
      Y "%4 = load f32 (%3)\n%5 = store void (%3, %4)\n%6 = sink void (%5) {name=\"k\"}\n"
        "%7 = buffer f32 (%0) {slot=0}\n%8 = call void (%6, %7)\n%9 = after f32 (%7, %8)\n",
-     "%3 range: still open at the sink, expected an end or reduce that closes it"},
+     "%2 range: still open at the sink, expected an end or reduce that closes it"},
     {"compiled kernel with a wrong program",
      Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
            "%8 = linear void (%0, %1, %3)\n%9 = program void (%7, %8) {name=\"k\"}\n"
@@ -741,6 +775,69 @@ static void test_verify_unchecked_nodes_are_checked(void **state) {
     tolk_error err = TOLK_ERROR_INIT;
     assert_int_equal(tolk_verify(root, TOLK_STAGE_ANY, &err), TOLK_E_DTYPE);
     assert_string_equal(err.msg, "%2 add: operand 1 is i32, expected f32 (the dtype of operand 0)");
+    assert_int_equal(err.node, 2);
+    end(&w);
+}
+
+/* ---- names of nodes ---- */
+
+static const tolk_uop *parse_text(tolk_graph *g, const char *text) {
+    const tolk_uop *root = NULL;
+    assert_int_equal(tolk_parse(g, text, strlen(text), 0, &root, NULL), TOLK_OK);
+    return root;
+}
+
+/* Numbers and lines are those of the text, whatever they are. */
+static void test_verify_names_nodes_as_the_text(void **state) {
+    (void)state;
+    world w = begin();
+    const tolk_uop *root = parse_text(w.g, "tolk.uop 1 ; one of\n; them\n"
+                                           "%70 = const index 5\n"
+                                           "\t%18446744073709551615 = \tparam f32 (%70) {slot=0}\n"
+                                           "%3 = param f64 (%70) {slot=0}\n\n"
+                                           "%9 = param f64 (%70) {slot=0}\n"
+                                           "%4 = cast f32 (%9)\n%5 = cast f32 (%3)\n"
+                                           "%6 = add f32 (%4, %5)\n"
+                                           "%1 = add f32 (%6, %18446744073709551615)\n");
+    tolk_error err = TOLK_ERROR_INIT;
+    assert_int_equal(tolk_verify(root, TOLK_STAGE_ANY, &err), TOLK_E_VERIFY);
+    assert_string_equal(err.msg, "%18446744073709551615 param: slot 0 is that of %3, too");
+    assert_int_equal(err.line, 4);
+    assert_int_equal(err.column, 27);
+    assert_int_equal(err.node, 4);
+    end(&w);
+}
+
+/* Of a node that builders made over those of a text, and of nodes of two texts: as printed. */
+static void test_verify_names_mixed_graphs_as_printed(void **state) {
+    (void)state;
+    static const char one[] = "tolk.uop 1\n%9 = const index 5\n%8 = param f32 (%9) {slot=0}\n"
+                              "%7 = param f32 (%9) {slot=0, name=\"x\"}\n%6 = add f32 (%8, %7)\n";
+    static const char two[] = "tolk.uop 1\n%4 = const index 5\n%3 = param f32 (%4) {slot=0}\n"
+                              "%2 = neg f32 (%3)\n";
+    world w = begin();
+    const tolk_uop *root = parse_text(w.g, one);
+    tolk_error err = TOLK_ERROR_INIT;
+    assert_int_equal(tolk_verify(root, TOLK_STAGE_ANY, &err), TOLK_E_VERIFY);
+    assert_string_equal(err.msg, "%7 param: slot 0 is that of %8, too");
+    assert_int_equal(err.line, 4);
+    err = (tolk_error)TOLK_ERROR_INIT;
+    const tolk_uop *built = tk_uop1(w.g, TK_OP_NEG, root);
+    assert_int_equal(tolk_verify(built, TOLK_STAGE_ANY, &err), TOLK_E_VERIFY);
+    assert_string_equal(err.msg, "%2 param: slot 0 is that of %1, too");
+    assert_int_equal(err.line, 0);
+    assert_int_equal(err.column, 0);
+    assert_int_equal(err.node, 2);
+    parse_text(w.g, two);
+    err = (tolk_error)TOLK_ERROR_INIT;
+    assert_int_equal(tolk_verify(root, TOLK_STAGE_ANY, &err), TOLK_E_VERIFY);
+    assert_string_equal(err.msg, "%2 param: slot 0 is that of %1, too");
+    assert_int_equal(err.line, 0);
+    /* Read again, the nodes are its own. */
+    assert_ptr_equal(parse_text(w.g, one), root);
+    assert_int_equal(tolk_verify(root, TOLK_STAGE_ANY, &err), TOLK_E_VERIFY);
+    assert_string_equal(err.msg, "%7 param: slot 0 is that of %8, too");
+    assert_int_equal(err.line, 4);
     assert_int_equal(err.node, 2);
     end(&w);
 }
@@ -852,6 +949,8 @@ int main(void) {
         cmocka_unit_test(test_IDX_01_wide_index_arithmetic_is_accepted),
         cmocka_unit_test(test_verify_null_root_or_unknown_stage_is_an_argument_error),
         cmocka_unit_test(test_verify_unchecked_nodes_are_checked),
+        cmocka_unit_test(test_verify_names_nodes_as_the_text),
+        cmocka_unit_test(test_verify_names_mixed_graphs_as_printed),
         cmocka_unit_test(test_verify_depth_of_100000_on_a_small_stack),
         cmocka_unit_test(test_verify_without_memory_fails_cleanly),
     };
