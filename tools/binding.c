@@ -60,24 +60,46 @@ static int find_param(tk_binding *b, const tolk_uop *kernel, const char *flag, c
 }
 
 /* "f32[768, 1024]", for messages */
-static const char *describe(const tk_arg *a, char *buf, size_t cap) {
-    size_t n = (size_t)snprintf(buf, cap, "%s", tolk_dtype_name(a->info.dtype));
-    for (uint32_t i = 0; !a->info.is_scalar && i < a->info.rank && n < cap; i++)
-        n += (size_t)snprintf(buf + n, cap - n, "%s%" PRId64 "%s", i ? ", " : "[", a->dims[i],
-                              i + 1 == a->info.rank ? "]" : "");
+static const char *describe_array(tolk_dtype dtype, const int64_t *dims, int rank, char *buf,
+                                  size_t cap) {
+    size_t n = (size_t)snprintf(buf, cap, "%s[", tolk_dtype_name(dtype));
+    for (int i = 0; i < rank && n < cap; i++)
+        n += (size_t)snprintf(buf + n, cap - n, "%s%" PRId64, i ? ", " : "", dims[i]);
+    if (n < cap)
+        snprintf(buf + n, cap - n, "]");
     return buf;
 }
 
+static const char *describe(const tk_arg *a, char *buf, size_t cap) {
+    return describe_array(a->info.dtype, a->dims, (int)a->info.rank, buf, cap);
+}
+
 /* ---- scalars ---- */
+
+/* also: what else than a number could have been given */
+static int read_number(tolk_ctx *ctx, tolk_dtype dtype, const char *flag, const tk_arg *a,
+                       const char *text, const char *also, uint64_t *bits) {
+    switch (tk_number_bits(ctx, dtype, text, bits)) {
+    case TK_NUMBER_OK:
+        return TOOL_DONE;
+    case TK_NUMBER_RANGE:
+        return tk_report_usage("%s %s=%.200s: out of the range of dtype %s", flag, a->name, text,
+                               tolk_dtype_name(dtype));
+    case TK_NUMBER_SYNTAX:
+        break;
+    }
+    return tk_report_usage("%s %s=%.200s: expected a number of dtype %s%s", flag, a->name, text,
+                           tolk_dtype_name(a->info.dtype), also);
+}
 
 static int set_scalar(tolk_ctx *ctx, tk_arg *a, const char *flag, const char *text) {
     if (a->has_value)
         return tk_report_usage("%s %s: the variable has a value already", flag, a->name);
     tolk_dtype dtype = a->info.dtype == TOLK_INDEX ? TOLK_I64 : a->info.dtype;
     uint64_t bits;
-    if (!tk_number_bits(ctx, dtype, text, &bits))
-        return tk_report_usage("%s %s=%.200s: expected a number of dtype %s", flag, a->name, text,
-                               tolk_dtype_name(a->info.dtype));
+    int code = read_number(ctx, dtype, flag, a, text, "", &bits);
+    if (code)
+        return code;
     a->value = (int64_t)bits;
     if (tolk_dtype_is_int(dtype) && !tolk_dtype_is_unsigned(dtype)) {
         unsigned unused = 64 - 8 * (unsigned)tolk_dtype_bytes(dtype);
@@ -202,8 +224,31 @@ static void fill(tk_arg *a, uint64_t bits) {
         memcpy((char *)a->data + i, &bits, width);
 }
 
+/* How many of the first n dimensions stand before those of 1 at the end. */
+static int without_ones(const int64_t *dims, int n) {
+    while (n > 0 && dims[n - 1] == 1)
+        n--;
+    return n;
+}
+
+/* Is the array's order of elements that of the param, whatever else it holds behind them? Yes if
+ * one of them is flat; else all dimensions must be the same, but for those of 1 and for more of the
+ * first. */
+static int has_shape(const tk_npy_header *file, const tk_arg *a) {
+    if (file->rank <= 1 || a->info.rank <= 1)
+        return 1;
+    int64_t more = 0;
+    int i = without_ones(file->dims, file->rank), k = without_ones(a->dims, (int)a->info.rank);
+    while (i && k && !more) {
+        more = file->dims[i - 1] - a->dims[k - 1];
+        i = without_ones(file->dims, i - 1);
+        k = without_ones(a->dims, k - 1);
+    }
+    return !i && !k && more >= 0;
+}
+
 static int load_file(tk_arg *a, const char *path) {
-    char err[NPY_ERR_BYTES], shape[256];
+    char err[NPY_ERR_BYTES], shape[256], have[256];
     tk_npy_array file;
     if (!tk_npy_load(path, &file, err))
         return tk_report_usage("--arg %s=%.300s: %s", a->name, path, err);
@@ -221,6 +266,13 @@ static int load_file(tk_arg *a, const char *path) {
         return tk_report_usage("--arg %s=%.300s: expected %s, %" PRId64
                                " elements, the file has %" PRIu64,
                                a->name, path, shape, a->elems, file.head.elems);
+    }
+    if (!has_shape(&file.head, a)) {
+        describe_array(file.head.dtype, file.head.dims, file.head.rank, have, sizeof have);
+        tk_npy_free(&file);
+        return tk_report_usage("--arg %s=%.300s: expected %s, or one dimension of %" PRId64
+                               " elements, the file has %s",
+                               a->name, path, shape, a->elems, have);
     }
     a->data = file.data;
     a->bytes = file.head.data_bytes;
@@ -261,9 +313,10 @@ static int fill_buffer(tolk_ctx *ctx, tk_arg *a, const char *value,
             return tk_report_usage("parameter %s (%s) is read by the kernel: expected --arg "
                                    "%s=FILE.npy or %s=NUMBER",
                                    a->name, shape, a->name, a->name);
-        if (number && !tk_number_bits(ctx, a->info.dtype, value, &bits))
-            return tk_report_usage("--arg %s=%.200s: expected a number of dtype %s or a file",
-                                   a->name, value, tolk_dtype_name(a->info.dtype));
+        int code = number ? read_number(ctx, a->info.dtype, "--arg", a, value, " or a file", &bits)
+                          : TOOL_DONE;
+        if (code)
+            return code;
         a->data = allocate(a->bytes);
         if (!a->data)
             return tk_report_failed("cannot allocate %zu bytes for %s (%s)", a->bytes, a->name,

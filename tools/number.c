@@ -32,13 +32,26 @@ static int run_text(tolk_ctx *ctx, const char *text, void **bufs, const size_t *
     return ok;
 }
 
-int tk_number_bits(tolk_ctx *ctx, tolk_dtype dtype, const char *text, uint64_t *bits) {
+/* A number that no constant of the dtype holds: too large, or of another kind? */
+static tk_number_result why_not(tolk_dtype dtype, const char *text) {
+    int whole = text[text[0] == '-'] &&
+                strspn(text + (text[0] == '-'), "0123456789") == strlen(text + (text[0] == '-'));
+    int hex = strstr(text, "0x") == text + (text[0] == '-');
+    if (tolk_dtype_is_float(dtype))
+        return tk_number_is(text) && text[0] != 't' && text[0] != 'f' ? TK_NUMBER_RANGE
+                                                                      : TK_NUMBER_SYNTAX;
+    return dtype != TOLK_BOOL && (whole || (hex && tk_number_is(text) && !strpbrk(text, ".pP")))
+               ? TK_NUMBER_RANGE
+               : TK_NUMBER_SYNTAX;
+}
+
+tk_number_result tk_number_bits(tolk_ctx *ctx, tolk_dtype dtype, const char *text, uint64_t *bits) {
     if (*text == '+')
         text++;
     /* Only what can be in a literal, so that the text stays one. */
     if (!*text || strlen(text) > 400 ||
         strspn(text, "0123456789abcdefinptruslxABCDEFINPTRUSLX+-.()") != strlen(text))
-        return 0;
+        return TK_NUMBER_SYNTAX;
     char kernel[1024];
     const char *name = tolk_dtype_name(dtype);
     snprintf(kernel, sizeof kernel,
@@ -55,9 +68,9 @@ int tk_number_bits(tolk_ctx *ctx, tolk_dtype dtype, const char *text, uint64_t *
     void *buf = &v;
     size_t bytes = tolk_dtype_bytes(dtype);
     if (!run_text(ctx, kernel, &buf, &bytes, 1))
-        return 0;
+        return why_not(dtype, text);
     *bits = v;
-    return 1;
+    return TK_NUMBER_OK;
 }
 
 /* Widen n elements of a narrow float to f32. */

@@ -74,8 +74,13 @@ int tk_source_write(const char *path, const char *bytes, size_t n);
 
 /* Is this text a number (or true, false, inf, nan)? */
 int tk_number_is(const char *text);
-/* Bits of the number in a dtype, rounded once. Returns 0 if it is no value of the dtype. */
-int tk_number_bits(tolk_ctx *ctx, tolk_dtype dtype, const char *text, uint64_t *bits);
+typedef enum tk_number_result {
+    TK_NUMBER_OK,
+    TK_NUMBER_SYNTAX, /* no number of that kind of dtype */
+    TK_NUMBER_RANGE   /* a number that the dtype does not reach */
+} tk_number_result;
+/* Bits of the number in a dtype, rounded once. */
+tk_number_result tk_number_bits(tolk_ctx *ctx, tolk_dtype dtype, const char *text, uint64_t *bits);
 /* Write n elements of an array, separated by spaces. */
 void tk_number_print(FILE *to, tolk_ctx *ctx, tolk_dtype dtype, const void *data, size_t n);
 

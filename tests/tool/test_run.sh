@@ -40,6 +40,44 @@ for device in interp CPU; do
     fi
 done
 
+# an array in a file has the shape of the param, or one dimension
+shaped() { # DIMENSIONS: a kernel that adds 1 to each element of f32 x
+    awk -v dims="$1" 'BEGIN {
+        n = split(dims, dim, "x"); print "tolk.uop 1"
+        for (i = 1; i <= n; i++) { printf "%%%d = const index %d\n", i, dim[i]; stack = stack (i > 1 ? ", %" : "%") i }
+        for (i = 1; i <= n; i++) printf "%%%d = range index (%%%d) {axis=%d, kind=global}\n", 10 + i, i, i
+        for (i = 1; i <= n; i++) { at = at ", %" (10 + i) }
+        print "%20 = " (n == 1 ? "const index " dim[1] : "stack index (" stack ")")
+        print "%21 = param f32 (%20) {slot=0, name=\"y\"}\n%22 = param f32 (%20) {slot=1, name=\"x\"}"
+        print "%23 = index f32 (%21" at ")\n%24 = index f32 (%22" at ")\n%25 = load f32 (%24)\n%26 = const f32 1"
+        print "%27 = add f32 (%25, %26)\n%28 = store void (%23, %27)\n%29 = end void (%28" at ")"
+        print "%30 = sink void (%29) {name=\"plus\"}" }'
+}
+zeros() { # SHAPE COUNT
+    head -c $((4 * $2)) /dev/zero | npy x.npy '<f4' "$1"
+}
+shaped 33x77 >shaped.uop
+for shape in '(33, 77)' '(2541,)' '(33, 1, 77)' '(1, 33, 77)'; do
+    zeros "$shape" 2541
+    expect 0 "$jit" run shaped.uop --arg x=x.npy
+    has 'y = f32[33, 77] 1 1 1'
+done
+zeros '(40, 77)' 3080 # more rows
+expect 0 "$jit" run shaped.uop --arg x=x.npy
+for shape in 77,33 33,77,2 3,11,77 40,78 2,33,77 5082,1; do
+    zeros "(${shape//,/, })" $((${shape//,/*}))
+    for command in run verify; do
+        refuse "--arg x=x.npy: expected f32[33, 77], or one dimension of 2541 elements, the file has f32[${shape//,/, }]" \
+            "$jit" $command shaped.uop --arg x=x.npy
+    done
+done
+shaped 2541 >shaped.uop
+zeros '(77, 33)' 2541 # one dimension takes any
+expect 0 "$jit" run shaped.uop --arg x=x.npy
+shaped 1x1 >shaped.uop
+zeros '(1, 1, 1)' 1
+expect 0 "$jit" run shaped.uop --arg x=x.npy
+
 # standard input, and a name that looks like a flag
 expect 0 bash -c '"$1" run - --device interp --arg x=2 <"$2"' _ "$jit" "$scale"
 has 'y = f32[1024] 6'
@@ -158,9 +196,29 @@ done
 cp "$scale" mine.uop
 chmod 640 mine.uop
 expect 1 "$jit" fmt --check mine.uop
-expect 0 "$jit" fmt -i mine.uop
+cp mine.uop before.uop
+refuse 'mine.uop:2: fmt -i would delete the comments' "$jit" fmt -i mine.uop
+same mine.uop before.uop
+refuse '--drop-comments without -i' "$jit" fmt --drop-comments mine.uop
+expect 0 "$jit" fmt -i --drop-comments mine.uop
 expect 0 "$jit" fmt --check mine.uop
 [ "$(stat -c %a mine.uop)" = 640 ] || problem 'fmt -i keeps the mode of the file'
+# a ";" in a string begins no comment; one in the header does
+semicolons() { # HEADER
+    printf '%s\n\n%%7 = param f32 {slot=0, name="a\\";b"}\n%%8 = index f32 (%%7)\n' "$1"
+    printf '%%9 = store void (%%8, %%5)\n%%6 = sink void (%%9) {name="; k"}\n'
+}
+semicolons 'tolk.uop 1' | sed '2s/.*/%5 = const f32 1/' >string.uop
+expect 0 "$jit" fmt -i string.uop
+expect 0 "$jit" fmt --check string.uop
+semicolons 'tolk.uop 1; why' | sed '2s/.*/%5 = const f32 1/' >string.uop
+refuse 'string.uop:1: fmt -i would delete' "$jit" fmt -i string.uop
+# of several files, those that can be formatted are
+cp "$scale" mine.uop
+semicolons 'tolk.uop 1' | sed '2s/.*/%5 = const f32 1/' >string.uop
+expect 2 "$jit" fmt -i mine.uop string.uop
+same mine.uop "$scale"
+expect 0 "$jit" fmt --check string.uop
 echo broken >broken.uop
 cp broken.uop before.uop
 refuse 'broken.uop:1:' "$jit" fmt -i broken.uop

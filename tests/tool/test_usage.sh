@@ -62,7 +62,19 @@ refuse 'variable a of kernel axpy has no value: expected --set a=NUMBER of dtype
     "$jit" run "$axpy" --arg x=1 --arg y=1 --set n=1
 refuse '--set n=0: expected 1 to 67108864' "$jit" run "$axpy" --arg x=1 --arg y=1 --set a=1 --set n=0
 refuse '--set n=99999999: expected 1 to 67108864' "$jit" run "$axpy" --set n=99999999
-refuse 'expected a number of dtype i32' "$jit" run "$axpy" --set n=99999999999
+refuse '--set n=99999999999: out of the range of dtype i32' "$jit" run "$axpy" --set n=99999999999
+refuse '--set n=0x8000000000: out of the range of dtype i32' "$jit" run "$axpy" --set n=0x8000000000
+for flag in --set --arg; do
+    refuse "$flag a=1e39: out of the range of dtype f32" "$jit" run "$axpy" $flag a=1e39
+done
+refuse '--arg x=-1e39: out of the range of dtype f32' "$jit" run "$scale" --arg x=-1e39
+for row in f16:65520 bf16:1e39 fp8e4m3:1000 fp8e5m2:70000 f64:1e400 u8:256 u8:-1 i8:-129 u64:18446744073709551616; do
+    sed "s/f32 \((%[0-9]*)\|0x\)/${row%:*} \1/; s/f32 (/${row%:*} (/g; s/0x1.8p+1/1/" "$scale" >narrow.uop
+    refuse "x=${row#*:}: out of the range of dtype ${row%:*}" "$jit" run narrow.uop --arg "x=${row#*:}"
+done
+sed 's/f32/bool/; s/f32/bool/g; s/0x1.8p+1/true/; s/mul/and/' "$scale" >narrow.uop
+refuse 'x=2: expected a number of dtype bool or a file' "$jit" run narrow.uop --arg x=2
+refuse 'x=true: expected a number of dtype f32 or a file' "$jit" run "$scale" --arg x=true
 refuse 'expected a number of dtype i32' "$jit" run "$axpy" --set n=1.5
 refuse 'expected a number of dtype i32' "$jit" run "$axpy" --set n=four
 refuse 'expected a number of dtype f32' "$jit" run "$axpy" --set 'a=1 (%0)'
