@@ -3,16 +3,25 @@
 
 #include "ir/access.h"
 
+#include <stdlib.h>
+
 /* A load of a register within a loop, and the effects that it waits for. */
 typedef struct load {
     const tolk_uop *u, *buffer;
     size_t first, end; /* in waits */
 } load;
 
+/* An END repeats its store, whatever the store names. */
+typedef struct repeated {
+    const tolk_uop *store, *end;
+} repeated;
+
 typedef struct finder {
     const tk_walk_ranges *w;
     TK_VEC(load) loads;
     tk_walk_list waits;
+    TK_VEC(repeated) repeats; /* those of one store stand together */
+    tk_walk_map first_repeat; /* store -> its first one + 1 */
 } finder;
 
 static const tolk_uop *reg_of(const tolk_uop *access) {
@@ -22,15 +31,64 @@ static const tolk_uop *reg_of(const tolk_uop *access) {
                : NULL;
 }
 
+static int by_store(const void *pa, const void *pb) {
+    const repeated *a = pa, *b = pb;
+    return a->store->id < b->store->id ? -1 : a->store->id > b->store->id;
+}
+
+/* The stores of registers that each END repeats: its effect, those of groups, and of ENDs in it. */
+static tolk_status find_repeats(finder *f, const tolk_allocator *al) {
+    tk_walk_list todo;
+    tk_vec_init(&todo, al);
+    bool ok = true;
+    for (size_t k = 0; k < f->w->nodes.n && ok; k++) {
+        const tolk_uop *end = f->w->nodes.at[k];
+        if (!tk_uop_is(end, TK_OP_END))
+            continue;
+        tk_walk_map seen;
+        tk_walk_map_init(&seen, al);
+        todo.n = 0;
+        ok = tk_vec_push(&todo, end->src[0]);
+        for (size_t i = 0; i < todo.n && ok; i++) {
+            const tolk_uop *u = todo.at[i];
+            if (tk_uop_is(u, TK_OP_STORE) && reg_of(u))
+                ok = tk_vec_push(&f->repeats, ((repeated){u, end}));
+            uint32_t n = tk_uop_is(u, TK_OP_GROUP) ? u->n_src : tk_uop_is(u, TK_OP_END) ? 1 : 0;
+            for (uint32_t s = 0; s < n && ok; s++)
+                if (!tk_walk_map_get(&seen, u->src[s]->id))
+                    ok = tk_walk_map_put(&seen, u->src[s]->id, 1) && tk_vec_push(&todo, u->src[s]);
+        }
+        tk_walk_map_fini(&seen);
+    }
+    tk_vec_fini(&todo);
+    if (ok && f->repeats.n)
+        qsort(f->repeats.at, f->repeats.n, sizeof *f->repeats.at, by_store);
+    for (size_t i = f->repeats.n; i-- > 0 && ok;)
+        ok = tk_walk_map_put(&f->first_repeat, f->repeats.at[i].store->id, (uint32_t)i + 1);
+    return ok ? TOLK_OK : TOLK_E_NOMEM;
+}
+
+/* Does the store run in each iteration of the range? */
+static bool runs_in(const finder *f, const tolk_uop *store, const tolk_uop *range) {
+    if (tk_walk_ranges_has(f->w, store, range))
+        return true;
+    uint32_t first = tk_walk_map_get(&f->first_repeat, store->id);
+    for (size_t i = first; first && i <= f->repeats.n && f->repeats.at[i - 1].store == store; i++) {
+        const tolk_uop *end = f->repeats.at[i - 1].end;
+        for (uint32_t s = 1; s < end->n_src; s++)
+            if (end->src[s] == range)
+                return true;
+    }
+    return false;
+}
+
 /* A range that the buffer of the load stands within and the store, too; NULL if there is none. */
-static const tolk_uop *common_loop(const tk_walk_ranges *w, const tolk_uop *place,
-                                   const tolk_uop *store) {
+static const tolk_uop *common_loop(const finder *f, const tolk_uop *place, const tolk_uop *store) {
     if (!tk_uop_is(place, TK_OP_INDEX))
         return NULL;
     for (const tolk_uop *u = place->src[0]; tk_uop_is(u, TK_OP_AFTER); u = u->src[0])
         for (uint32_t i = 1; i < u->n_src; i++)
-            if (tk_uop_is(u->src[i], TK_OP_RANGE) &&
-                (!store || tk_walk_ranges_has(w, store, u->src[i])))
+            if (tk_uop_is(u->src[i], TK_OP_RANGE) && (!store || runs_in(f, store, u->src[i])))
                 return u->src[i];
     return NULL;
 }
@@ -42,7 +100,7 @@ static tolk_status find_loads(finder *f, const tolk_allocator *al) {
     for (size_t k = 0; k < f->w->nodes.n && st == TOLK_OK; k++) {
         const tolk_uop *u = f->w->nodes.at[k];
         const tolk_uop *buffer = tk_uop_is(u, TK_OP_LOAD) ? reg_of(u) : NULL;
-        if (!buffer || !common_loop(f->w, u->src[0], NULL))
+        if (!buffer || !common_loop(f, u->src[0], NULL))
             continue;
         load x = {.u = u, .buffer = buffer, .first = f->waits.n};
         below.n = 0;
@@ -60,15 +118,15 @@ static tolk_status find_loads(finder *f, const tolk_allocator *al) {
 }
 
 static bool is_before(const finder *f, const load *x, const tolk_uop *store) {
-    const tolk_uop *r = common_loop(f->w, x->u->src[0], store);
+    const tolk_uop *r = common_loop(f, x->u->src[0], store);
     if (!r)
         return false;
-    const uint64_t *a = tk_walk_ranges_of(f->w, x->u), *b = tk_walk_ranges_of(f->w, store);
-    for (size_t i = 0; i < f->w->n_words; i++)
-        if (a[i] & ~b[i])
+    for (size_t i = 0; i < f->w->ranges.n; i++)
+        if (tk_walk_ranges_has(f->w, x->u, f->w->ranges.at[i]) &&
+            !runs_in(f, store, f->w->ranges.at[i]))
             return false; /* it is done in a loop further in */
     for (size_t i = x->first; i < x->end; i++)
-        if (f->waits.at[i] == store || tk_walk_ranges_has(f->w, f->waits.at[i], r))
+        if (f->waits.at[i] == store || runs_in(f, f->waits.at[i], r))
             return false; /* it is no value from before the iteration */
     return true;
 }
@@ -129,11 +187,17 @@ tolk_status tk_before_init(tk_before *b, const tk_walk_ranges *w, const tolk_all
     tk_walk_map_init(&b->first, al);
     tk_vec_init(&f.loads, al);
     tk_vec_init(&f.waits, al);
+    tk_vec_init(&f.repeats, al);
+    tk_walk_map_init(&f.first_repeat, al);
     tolk_status st = find_loads(&f, al);
+    if (st == TOLK_OK && f.loads.n)
+        st = find_repeats(&f, al);
     if (st == TOLK_OK)
         st = find_pairs(b, &f);
     tk_vec_fini(&f.loads);
     tk_vec_fini(&f.waits);
+    tk_vec_fini(&f.repeats);
+    tk_walk_map_fini(&f.first_repeat);
     bool cycle = false;
     if (st == TOLK_OK && b->pairs.n)
         st = find_cycle(b, tk_vec_last(&w->nodes), al, &cycle);

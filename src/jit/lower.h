@@ -68,6 +68,7 @@ typedef struct tk_lower {
     bool in_order;                      /* the effects take one iteration of the span together */
     tk_before before;                   /* loads that are done before stores of registers */
     TK_VEC(tk_lower_unrolled) unrolled; /* ranges of kind upcast and unroll */
+    TK_VEC(uint32_t) digits;            /* of an instance: room for one of each unrolled range */
     TK_VEC(uint32_t) lane_ranges;
     TK_VEC(tk_lower_body) scopes; /* 0 is the function's */
     TK_VEC(int) placed;           /* by id: scope + 1 in which a node is listed */
@@ -90,6 +91,10 @@ bool tk_lower_is_unrolled(tk_axis kind);
 /* lower_kinds.c: ranges of kind upcast, unroll or lane that the walk cannot treat as such become
  * loops. The values stay the same. */
 const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root);
+
+/* Does the range pick elements of an array of registers? Then it is one array for all iterations.
+ */
+bool tk_lower_indexes(const tk_kview *v, const tolk_uop *buffer, const tolk_uop *range);
 
 /* lower_empty.c: accesses inside of loops that may have no iteration get a gate. flattened: the
  * leading global ranges of the sink's effects become the flattened range. NULL on failure. */

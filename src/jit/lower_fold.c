@@ -46,7 +46,9 @@ static uint32_t folded_instances(const tolk_uop *u) {
  * it closes, in the order of its sources. */
 static tk_lval folded_value(const tk_lower *l, const tolk_uop *u, uint32_t k, uint32_t j) {
     const uint64_t *from = tk_kview_set(&l->v, u), *to = tk_kview_set(&l->v, u->src[0]);
-    uint32_t digits[64] = {0};
+    uint32_t *digits = l->digits.at;
+    for (size_t i = 0; i < l->unrolled.n; i++)
+        digits[i] = 0;
     /* Digits of k over the ranges u depends on ... */
     for (size_t i = l->unrolled.n; i-- > 0;)
         if (tk_set_has(from, l->unrolled.at[i].no)) {

@@ -81,6 +81,64 @@ static bool carries_state(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
+static bool is_access(const tolk_uop *u) {
+    return tk_uop_is(u, TK_OP_LOAD) || tk_uop_is(u, TK_OP_STORE);
+}
+
+bool tk_lower_indexes(const tk_kview *v, const tolk_uop *buffer, const tolk_uop *range) {
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *u = v->order.at[k];
+        if (is_access(u) && tk_access_buffer(u->src[0]) == buffer && u->src[0]->n_src > 1 &&
+            tk_kview_depends(v, u->src[0]->src[1], range))
+            return true;
+    }
+    return false;
+}
+
+/* An array of registers whose element the range picks: copies of an access stand one behind
+ * another, which is the order of a loop if there is one store, and loads are of its element. */
+static bool meets_in_array(const tk_kview *v, const tolk_uop *buffer, const tolk_uop *range) {
+    const tolk_uop *store = NULL;
+    bool meets = tk_kview_axis(range) == TK_AXIS_LANE;
+    for (size_t k = 0; k < v->order.n && !meets; k++) {
+        const tolk_uop *u = v->order.at[k];
+        if (!tk_uop_is(u, TK_OP_STORE) || tk_access_buffer(u->src[0]) != buffer ||
+            !tk_kview_depends(v, u, range))
+            continue;
+        meets = store != NULL;
+        store = u;
+    }
+    for (size_t k = 0; k < v->order.n && store && !meets; k++) {
+        const tolk_uop *u = v->order.at[k];
+        if (tk_uop_is(u, TK_OP_LOAD) && tk_access_buffer(u->src[0]) == buffer &&
+            tk_kview_depends(v, u, range))
+            meets = u->src[0]->src[1] != store->src[0]->src[1];
+    }
+    return meets;
+}
+
+/* Is some register that iterations store to not private to each of them: read or set outside? */
+static bool escapes(const tk_kview *v, const tolk_uop *range) {
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *s = v->order.at[k];
+        const tolk_uop *buffer = tk_uop_is(s, TK_OP_STORE) ? tk_access_buffer(s->src[0]) : NULL;
+        if (!buffer || tk_kview_is_global(buffer) || !tk_kview_depends(v, s, range))
+            continue;
+        if (tk_lower_indexes(v, buffer, range)) {
+            if (meets_in_array(v, buffer, range))
+                return true;
+            continue;
+        }
+        for (size_t j = 0; j < v->order.n; j++) {
+            const tolk_uop *u = v->order.at[j];
+            if (is_access(u) && tk_access_buffer(u->src[0]) == buffer &&
+                !tk_kview_depends(v, u, range))
+                return true;
+        }
+    }
+    return false;
+}
+
 static const tolk_uop *demoted(tolk_graph *g, const tolk_uop *range, int64_t axis) {
     tk_attr attrs[4] = {{.i = axis}, {.blob = NULL}, {.i = TK_AXIS_LOOP}, {.i = 0}};
     return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, range->src, range->n_src, attrs);
@@ -131,6 +189,8 @@ static bool keeps_kind(const tk_kview *v, const tolk_uop *range) {
     }
     if (!order_allows(v, range) || (sizes_depend(v, range) && !folds_halves(v, range)))
         return false;
+    if (!folds_halves(v, range) && escapes(v, range))
+        return false;
     return !closed_by_end(v, range) || !carries_state(v, range);
 }
 
@@ -149,14 +209,15 @@ const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root) {
             if (!keeps_kind(&v, range))
                 bad = range;
             blocked |= kind == TK_AXIS_LANE && folds_halves(&v, range) &&
-                       (two_lanes(&v, range) || sizes_depend(&v, range));
+                       (two_lanes(&v, range) || sizes_depend(&v, range) || escapes(&v, range));
         }
         if (!bad) {
             tk_kview_fini(&v);
             if (blocked)
                 return tk_graph_fail(
                     p->g, TOLK_E_UNSUPPORTED,
-                    "reductions over lane ranges that are nested, or that sizes depend on");
+                    "reductions over lane ranges that are nested, or that sizes or "
+                    "registers depend on");
             return root;
         }
         exchange s = {bad, demoted(p->g, bad, axis)};

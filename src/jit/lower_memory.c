@@ -69,7 +69,8 @@ static int64_t reg_element(tk_lower *l, const tk_lower_reg *reg, const tolk_uop 
 static bool reg_error(tk_lower *l, const tolk_uop *u) {
     tk_graph_fail(
         l->g, TOLK_E_UNSUPPORTED,
-        "%s: the CPU compiler needs constant indices, in range, into buffers of space=reg",
+        "%s: the CPU compiler needs constant indices in range, and no gate, at buffers of "
+        "space=reg",
         tk_op_get(tk_uop_op(u))->name);
     return false;
 }

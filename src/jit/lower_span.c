@@ -248,6 +248,9 @@ static bool find_reg(tk_lower *l, const tolk_uop *b) {
             for (uint32_t w = 0; w < l->v.words; w++)
                 reg.set[w] |= tk_kview_set(&l->v, s)[w];
     }
+    for (uint32_t r = 0; r < l->v.ranges.n; r++)
+        if (tk_set_has(reg.set, r) && tk_lower_indexes(&l->v, b, l->v.ranges.at[r]))
+            reg.set[r / 64] &= ~((uint64_t)1 << r % 64);
     uint32_t lanes = 1;
     for (size_t i = 0; i < l->lane_ranges.n; i++)
         if (tk_set_has(reg.set, l->lane_ranges.at[i]))
@@ -360,7 +363,7 @@ static bool set_up(tk_lower *l) {
                 l->p->lanes = lanes;
         }
     }
-    if (tk_lower_scope(l, -1, NULL) != 0)
+    if (!tk_vec_resize(&l->digits, l->unrolled.n + 1) || tk_lower_scope(l, -1, NULL) != 0)
         return false;
     for (size_t k = 0; k < l->v.order.n; k++) {
         const tolk_uop *u = l->v.order.at[k];
@@ -424,6 +427,7 @@ static void fini(tk_lower *l) {
     for (size_t i = 0; i < l->scopes.n; i++)
         tk_vec_fini(&l->scopes.at[i].list);
     tk_vec_fini(&l->unrolled);
+    tk_vec_fini(&l->digits);
     tk_vec_fini(&l->lane_ranges);
     tk_vec_fini(&l->scopes);
     tk_vec_fini(&l->placed);
@@ -464,6 +468,7 @@ tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     if (!kernel || !tk_kview_init(&l.v, kernel))
         return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);
     tk_vec_init(&l.unrolled, l.al);
+    tk_vec_init(&l.digits, l.al);
     tk_vec_init(&l.lane_ranges, l.al);
     tk_vec_init(&l.scopes, l.al);
     tk_vec_init(&l.placed, l.al);

@@ -53,5 +53,8 @@ tolk_status tk_opt_heuristic(const tolk_uop *root, uint32_t vec_bytes, bool stri
  * loops whose effects touch no scratch memory, store to places that no other iteration stores to,
  * and load what they store at that place only. (opt_order.c) */
 bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range);
+/* The same kernel, where ranges of kind upcast, unroll and lane whose iterations meet in memory are
+ * loops: unrolled, a store would be done for all of them before the next one. NULL on failure. */
+const tolk_uop *tk_opt_order_given(tolk_graph *g, const tolk_uop *root);
 
 #endif

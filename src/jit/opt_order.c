@@ -100,11 +100,8 @@ static bool moves(const tk_kview *v, const tolk_uop *place, const tolk_uop *rang
     return own;
 }
 
-bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
-    tk_axis kind = tk_kview_axis(range);
-    if (kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD || kind == TK_AXIS_LOCAL ||
-        kind == TK_AXIS_WARP)
-        return true;
+/* registers: is a store to a register an answer, too? */
+static bool is_parallel(const tk_kview *v, const tolk_uop *range, bool registers) {
     uint32_t no = tk_kview_no(v, range);
     for (size_t k = 0; k < v->order.n; k++) {
         const tolk_uop *s = v->order.at[k];
@@ -112,6 +109,8 @@ bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
         if (!store || !tk_set_has(tk_kview_set(v, s), no))
             continue;
         const tolk_uop *buffer = tk_access_buffer(s->src[0]);
+        if (!tk_kview_is_global(buffer) && !registers)
+            continue;
         if (!tk_kview_is_global(buffer) || !tk_uop_is(s, TK_OP_STORE))
             return false;
         /* Two iterations may store to one place unless the range moves it; and a load of the same
@@ -133,4 +132,57 @@ bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
         }
     }
     return true;
+}
+
+bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
+    tk_axis kind = tk_kview_axis(range);
+    return kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD || kind == TK_AXIS_LOCAL ||
+           kind == TK_AXIS_WARP || is_parallel(v, range, true);
+}
+
+typedef struct exchange {
+    const tolk_uop *from, *to;
+} exchange;
+
+static const tolk_uop *replace(void *user, const tk_kview *v, const tolk_uop *u,
+                               const tolk_uop **src, uint32_t n) {
+    const exchange *x = user;
+    return u == x->from ? x->to : tk_uop_with_src(v->root->graph, u, src, n);
+}
+
+/* Is the order in which a range of that kind takes stores not that of a loop? */
+static bool meets(const tk_kview *v, const tolk_uop *range) {
+    tk_axis kind = tk_kview_axis(range);
+    bool at_once = kind == TK_AXIS_UPCAST || kind == TK_AXIS_UNROLL || kind == TK_AXIS_LANE;
+    bool closed = false, folded = false;
+    for (size_t k = 0; k < v->order.n && at_once; k++) {
+        const tolk_uop *u = v->order.at[k];
+        for (uint32_t i = tk_kview_closes(u); i < u->n_src; i++) {
+            closed |= u->src[i] == range && tk_uop_is(u, TK_OP_END);
+            folded |= u->src[i] == range && tk_uop_is(u, TK_OP_REDUCE);
+        }
+    }
+    return closed && !folded && !is_parallel(v, range, false);
+}
+
+const tolk_uop *tk_opt_order_given(tolk_graph *g, const tolk_uop *root) {
+    for (int64_t axis = 4000000;; axis++) {
+        tk_kview v;
+        if (!tk_kview_init(&v, root))
+            return tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
+        exchange x = {NULL, NULL};
+        for (size_t r = 0; r < v.ranges.n && !x.from; r++)
+            if (meets(&v, v.ranges.at[r]))
+                x.from = v.ranges.at[r];
+        const tolk_uop *next = tk_graph_failed(g) ? NULL : root;
+        if (x.from && next) {
+            tk_attr attrs[4] = {{.i = axis}, {.blob = NULL}, {.i = TK_AXIS_LOOP}, {.i = 0}};
+            x.to = tk_uop(g, TK_OP_RANGE, TOLK_INDEX, x.from->src, x.from->n_src, attrs);
+            next = x.to ? tk_kview_rebuild(&v, replace, &x) : NULL;
+        }
+        tk_kview_fini(&v);
+        if (!next || next == root)
+            return next;
+        root = next;
+    }
 }

@@ -5,7 +5,8 @@
  * Needs:  stage kernel, verified; may belong to another graph.
  * Leaves: stage kernel in p->g. No SPECIAL: grid indices are global ranges closed around the
  *         effects that use them. No gated index: where(valid, i, invalid) became the access's gate.
- *         Index arithmetic is simplified. p->given is the kernel before that.
+ *         Ranges whose iterations meet in memory are loops, whatever kind they were given as. Index
+ *         arithmetic is simplified. p->given is the kernel before that.
  * Errors: TOLK_E_UNSUPPORTED for work-groups, local memory, barriers, shuffles, atomics, wmma,
  *         naming what was met.
  */
@@ -13,6 +14,7 @@
 #include "ir/dtype.h"
 #include "ir/scalar.h"
 #include "ir/sym.h"
+#include "jit/opt.h"
 #include "jit/pass.h"
 
 #include <string.h>
@@ -210,6 +212,8 @@ tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err) 
         r = without_empty_loops(p, r);
     if (r)
         r = tk_sym(p->g, r);
+    if (r)
+        r = tk_opt_order_given(p->g, r);
     if (st == TOLK_OK && !r)
         st = tk_pass_failed(p, err);
     tk_alloc_free(v.al, map, v.n_ids * sizeof *map);

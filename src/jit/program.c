@@ -69,14 +69,13 @@ typedef struct making {
     tolk_status st;
 } making;
 
-/* Kernel to bytes: passes, object, metadata. */
-static void make_bytes(void *arg) {
-    making *m = arg;
+/* Kernel to bytes: passes, object, metadata. opts: loop options, NULL for the heuristic's. */
+static void make_with(making *m, const char *opts) {
     build *b = m->b;
     tk_pipeline p;
     char *object = NULL;
     size_t object_bytes = 0;
-    tolk_status st = tk_pipeline_run(b->ctx, b->kernel, b->opts->opts, &b->target, b->opts->bounds,
+    tolk_status st = tk_pipeline_run(b->ctx, b->kernel, opts, &b->target, b->opts->bounds,
                                      b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, m->err);
     if (st == TOLK_OK)
         st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL, TK_LLVM_OBJ, &object,
@@ -86,6 +85,18 @@ static void make_bytes(void *arg) {
     tk_strbuf_text_free(&b->ctx->al, object);
     tk_pipeline_fini(&p);
     m->st = st;
+}
+
+/* What only the heuristic's options make too large is compiled as it was written. */
+static bool without_options(const build *b, tolk_status st) {
+    return st == TOLK_E_LIMIT && !b->opts->opts;
+}
+
+static void make_bytes(void *arg) {
+    making *m = arg;
+    make_with(m, m->b->opts->opts);
+    if (without_options(m->b, m->st))
+        make_with(m, "");
 }
 
 static tolk_status build_bytes(void *user, char **out, size_t *len, tolk_error *err) {
@@ -440,14 +451,13 @@ typedef struct emission {
     tolk_status st;
 } emission;
 
-static void emit(void *arg) {
-    emission *e = arg;
+static void emit_with(emission *e, const char *opts) {
     const build *b = &e->b;
     tolk_emit_kind kind = e->kind;
     tk_pipeline p;
-    tolk_status st = tk_pipeline_run(
-        b->ctx, b->kernel, b->opts->opts, &b->target, b->opts->bounds, b->opts->strict != 0,
-        kind == TOLK_EMIT_OPT ? TK_PIPELINE_OPT : TK_PIPELINE_PROGRAM, &p, e->err);
+    tolk_status st =
+        tk_pipeline_run(b->ctx, b->kernel, opts, &b->target, b->opts->bounds, b->opts->strict != 0,
+                        kind == TOLK_EMIT_OPT ? TK_PIPELINE_OPT : TK_PIPELINE_PROGRAM, &p, e->err);
     if (st == TOLK_OK && (kind == TOLK_EMIT_OPT || kind == TOLK_EMIT_PROGRAM))
         st = tolk_print(kind == TOLK_EMIT_OPT ? p.opt : p.program, e->text, e->len);
     else if (st == TOLK_OK)
@@ -458,6 +468,13 @@ static void emit(void *arg) {
                           e->text, e->len, e->err);
     tk_pipeline_fini(&p);
     e->st = st;
+}
+
+static void emit(void *arg) {
+    emission *e = arg;
+    emit_with(e, e->b.opts->opts);
+    if (without_options(&e->b, e->st))
+        emit_with(e, "");
 }
 
 tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_opts *opts,

@@ -48,11 +48,14 @@ static bool find_effects(repeater *r, const tolk_uop *end) {
     return ok;
 }
 
-/* A range of surely one iteration is none to depend on. */
+/* A range of surely one iteration is none to depend on, but for the order of registers, which are
+ * read before they are stored to in an iteration (ir/before.h). */
 static bool misses_range(const repeater *r, const tolk_uop *end, const tolk_uop *u, uint32_t i) {
     if (!tk_uop_is(u, TK_OP_STORE) || !tk_uop_is(end->src[i], TK_OP_RANGE) ||
         tk_kview_depends(&r->v, u, end->src[i]))
         return false;
+    if (!tk_kview_is_global(tk_access_buffer(u->src[0])))
+        return true;
     tk_bound size = tk_bounds(end->src[i]->src[0]);
     return size.state != 1 || size.lo != 1 || size.hi != 1;
 }
