@@ -16,6 +16,7 @@
  *
  * Columns of errors count bytes, from 1.
  */
+#include "base/near.h"
 #include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/literal.h"
@@ -339,7 +340,20 @@ static tolk_status value(parser *p, const tk_attr_info *info, tk_attr *out) {
     return word_value(p, info, out);
 }
 
-enum { MAX_ATTRS = 8 };
+enum { MAX_ATTRS = 8, NEAR_BYTES = 160 };
+
+static tolk_status no_attribute(parser *p, tk_op op, const char *key, size_t n) {
+    const tk_attr_info *info = &tk_op_attrs[tk_op_get(op)->attr_first];
+    tk_near near = tk_near_start(key, n);
+    char hint[NEAR_BYTES], known[NEAR_BYTES] = "";
+    for (uint32_t i = 0, used = 0; i < tk_op_n_attr(op) && used < sizeof known; i++) {
+        tk_near_try(&near, info[i].key);
+        used += (uint32_t)snprintf(known + used, sizeof known - used, "%s%s",
+                                   i ? ", " : ": expected ", info[i].key);
+    }
+    return fail_at(p, key, TOLK_E_PARSE, "%s has no attribute %s%s%s", tk_op_get(op)->name,
+                   quote(key, n).text, known, tk_near_text(&near, hint, sizeof hint));
+}
 
 /* The optional "{...}". attrs: room for MAX_ATTRS, filled in table order, defaults included. */
 static tolk_status attributes(parser *p, tk_op op, const char *op_at, tk_attr *attrs) {
@@ -364,8 +378,7 @@ static tolk_status attributes(parser *p, tk_op op, const char *op_at, tk_attr *a
             while (i < n_attr && !(strlen(info[i].key) == n && memcmp(info[i].key, key, n) == 0))
                 i++;
             if (i == n_attr)
-                return fail_at(p, key, TOLK_E_PARSE, "%s has no attribute %s", name,
-                               quote(key, n).text);
+                return no_attribute(p, op, key, n);
             if (given[i])
                 return fail_at(p, key, TOLK_E_PARSE, "%s: attribute \"%s\" is given twice", name,
                                info[i].key);
@@ -461,8 +474,14 @@ static tolk_status node(parser *p, const tolk_uop **out) {
     tk_op op;
     if (!n)
         return expected(p, "an op");
-    if (!tk_op_find(op_at, n, &op))
-        return fail_at(p, op_at, TOLK_E_PARSE, "there is no op %s", quote(op_at, n).text);
+    char hint[NEAR_BYTES];
+    if (!tk_op_find(op_at, n, &op)) {
+        tk_near near = tk_near_start(op_at, n);
+        for (int i = 0; i < TK_OP_COUNT; i++)
+            tk_near_try(&near, tk_op_get((tk_op)i)->name);
+        return fail_at(p, op_at, TOLK_E_PARSE, "there is no op %s%s", quote(op_at, n).text,
+                       tk_near_text(&near, hint, sizeof hint));
+    }
     const tk_op_info *info = tk_op_get(op);
     if (!(info->stages & p->stages))
         return fail_at(p, op_at, TOLK_E_PARSE, "%s is not an op of the %s stage", info->name,
@@ -474,8 +493,13 @@ static tolk_status node(parser *p, const tolk_uop **out) {
     tolk_dtype dtype;
     if (!n)
         return expected(p, "a dtype");
-    if (!tolk_dtype_parse(dtype_at, n, &dtype))
-        return fail_at(p, dtype_at, TOLK_E_PARSE, "there is no dtype %s", quote(dtype_at, n).text);
+    if (!tolk_dtype_parse(dtype_at, n, &dtype)) {
+        tk_near near = tk_near_start(dtype_at, n);
+        for (tolk_dtype i = 0; i < TOLK_DTYPE_COUNT; i++)
+            tk_near_try(&near, tolk_dtype_name(i));
+        return fail_at(p, dtype_at, TOLK_E_PARSE, "there is no dtype %s%s", quote(dtype_at, n).text,
+                       tk_near_text(&near, hint, sizeof hint));
+    }
     if (op == TK_OP_CONST)
         return constant(p, dtype, out);
     tk_attr attrs[MAX_ATTRS];
