@@ -1,35 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
 
+#include "base/status.h"
 #include "base/strbuf.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 void tk_log_stderr(void *user, tolk_log_level level, const char *text) {
     (void)user;
     static const char *const names[] = {"error", "warning", "info", "debug"};
     fprintf(stderr, "tolk: %s: %s\n", names[level], text);
-}
-
-/* One line of UTF-8, whatever an environment variable or a path in it is. */
-static void clean(char *text) {
-    for (unsigned char *p = (unsigned char *)text; *p;) {
-        unsigned n = *p < 0x80 ? 1 : *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : 2, k = 1;
-        bool good = *p < 0x80 ? *p >= ' ' && *p != 127 : *p >= 0xc2 && *p <= 0xf4;
-        while (good && k < n && (p[k] & 0xc0) == 0x80) /* stops at the end, too */
-            k++;
-        good = good && k == n;
-        if (n > 2 && good) /* too long a form, a surrogate, above U+10FFFF */
-            good = !((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
-                     (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f));
-        if (!good) {
-            *p = '?';
-            n = 1;
-        }
-        p += n;
-    }
 }
 
 void tk_log(tolk_ctx *ctx, tolk_log_level level, const char *fmt, ...) {
@@ -42,7 +23,7 @@ void tk_log(tolk_ctx *ctx, tolk_log_level level, const char *fmt, ...) {
     va_end(ap);
     if (n < 0)
         return;
-    clean(text);
+    tk_status_clean(text);
     tk_ctx_after_fork(ctx);
     pthread_mutex_lock(&ctx->log_lock);
     ctx->log(ctx->log_user, level, text);

@@ -22,7 +22,10 @@
             return tk_try_status_;                                                                 \
     } while (0)
 
-/* Fill *err (which may be NULL) and return code. Cuts the message at a UTF-8 boundary. */
+/* Make text one line of UTF-8, whatever a name, a variable or a path in it is: other bytes become
+ * '?'. */
+void tk_status_clean(char *text);
+/* Fill *err (which may be NULL) and return code. The message is clean, and cut at a character. */
 tolk_status tk_status_fail(tolk_error *err, tolk_status code, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* The same with a place in a text. */

@@ -370,7 +370,7 @@ tolk_status tk_params_shape(const tk_param *param, const tk_params *params, cons
 
 size_t tolk_kernel_param_count(const tolk_uop *kernel) {
     tk_params params;
-    if (tk_params_init(&params, kernel, kernel->graph->al, NULL) != TOLK_OK)
+    if (!kernel || tk_params_init(&params, kernel, kernel->graph->al, NULL) != TOLK_OK)
         return 0;
     size_t n = params.list.n;
     tk_params_fini(&params);
@@ -378,6 +378,8 @@ size_t tolk_kernel_param_count(const tolk_uop *kernel) {
 }
 
 tolk_status tolk_kernel_param(const tolk_uop *kernel, size_t i, tolk_param_info *out) {
+    if (!kernel || !out)
+        return TOLK_E_ARG;
     tk_params params;
     TK_TRY(tk_params_init(&params, kernel, kernel->graph->al, NULL));
     bool found = i < params.list.n;

@@ -47,6 +47,16 @@ static void test_fail_without_error_only_returns(void **state) {
     assert_int_equal(tk_status_nomem(NULL), TOLK_E_NOMEM);
 }
 
+/* Whatever is in a name or a path, a message is one line of UTF-8. */
+static void test_fail_message_is_utf8(void **state) {
+    (void)state;
+    tolk_error err;
+    tk_status_fail(&err, TOLK_E_ARG, 0, "\"%s\" %.3s", "a\xff\n\xc3(\xed\xa0\x80", "bc\xc3\xa4");
+    assert_string_equal(err.msg, "\"a???(???\" bc?");
+    tk_status_fail(&err, TOLK_E_ARG, 0, "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
+    assert_string_equal(err.msg, "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
+}
+
 /* A message that is too long never ends inside a character. */
 static void test_fail_long_message_is_cut_between_characters(void **state) {
     (void)state;
@@ -70,6 +80,7 @@ int main(void) {
         cmocka_unit_test(test_name_and_text_of_no_status_are_not_null),
         cmocka_unit_test(test_fail_fills_every_field),
         cmocka_unit_test(test_fail_without_error_only_returns),
+        cmocka_unit_test(test_fail_message_is_utf8),
         cmocka_unit_test(test_fail_long_message_is_cut_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
