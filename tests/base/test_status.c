@@ -52,7 +52,9 @@ static void test_fail_message_is_utf8(void **state) {
     (void)state;
     tolk_error err;
     tk_status_fail(&err, TOLK_E_ARG, 0, "\"%s\" %.3s", "a\xff\n\xc3(\xed\xa0\x80", "bc\xc3\xa4");
-    assert_string_equal(err.msg, "\"a???(???\" bc?");
+    assert_string_equal(err.msg, "\"a??"
+                                 "?(??"
+                                 "?\" bc?");
     tk_status_fail(&err, TOLK_E_ARG, 0, "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
     assert_string_equal(err.msg, "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
 }
