@@ -99,7 +99,7 @@ static void write_node(tk_strbuf *out, const tolk_uop *u, uint32_t number,
 }
 
 tolk_status tolk_print(const tolk_uop *root, char **text, size_t *len) {
-    if (!root || !text || !len)
+    if (!root || !text)
         return TOLK_E_ARG;
     const tolk_allocator *al = root->graph->al;
     tk_walk_list nodes;
