@@ -655,6 +655,10 @@ static tolk_status all_lines(parser *p, const tolk_uop **root) {
 
 tolk_status tolk_parse(tolk_graph *graph, const char *text, size_t len, uint32_t flags,
                        const tolk_uop **root, tolk_error *err) {
+    if (!graph || !root || (len && !text))
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_parse: an argument is NULL");
+    if (flags & ~(uint32_t)TOLK_PARSE_TRUSTED)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_parse: unknown flags 0x%x", flags);
     if (len > MAX_TEXT_BYTES)
         return tk_status_fail_at(err, TOLK_E_LIMIT, 1, 1, "a text of %zu bytes, at most %d", len,
                                  MAX_TEXT_BYTES);

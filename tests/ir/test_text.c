@@ -690,6 +690,29 @@ static void test_parse_and_print_without_memory_is_E_NOMEM(void **state) {
     assert_true(tk_test_oom(parse_and_print, NULL) > 20);
 }
 
+static void test_null_arguments_and_unknown_flags(void **state) {
+    (void)state;
+    tolk_ctx *ctx;
+    tolk_graph *g;
+    const tolk_uop *root;
+    char *text;
+    size_t len;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_param_info info;
+    assert_int_equal(tolk_ctx_create(NULL, &ctx, NULL), TOLK_OK);
+    assert_int_equal(tolk_graph_create(ctx, &g), TOLK_OK);
+    assert_int_equal(tolk_parse(g, "tolk.uop 1\n", 11, 0, NULL, &err), TOLK_E_ARG);
+    assert_int_equal(tolk_parse(NULL, "", 0, 0, &root, &err), TOLK_E_ARG);
+    assert_int_equal(tolk_parse(g, NULL, 1, 0, &root, &err), TOLK_E_ARG);
+    assert_int_equal(tolk_parse(g, "", 0, 2, &root, &err), TOLK_E_ARG);
+    assert_non_null(strstr(err.msg, "unknown flags 0x2"));
+    assert_int_equal(tolk_print(NULL, &text, &len), TOLK_E_ARG);
+    assert_int_equal(tolk_kernel_param_count(NULL), 0);
+    assert_int_equal(tolk_kernel_param(NULL, 0, &info), TOLK_E_ARG);
+    tolk_graph_destroy(g);
+    tolk_ctx_destroy(ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip_every_op_is_exact, setup, teardown),
@@ -704,6 +727,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_PARSE_01_nested_brackets_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_round_trip_random_graphs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_CG_11_comma_locale_changes_nothing, setup, teardown),
+        cmocka_unit_test(test_null_arguments_and_unknown_flags),
         cmocka_unit_test(test_parse_and_print_without_memory_is_E_NOMEM),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
