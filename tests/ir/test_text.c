@@ -699,7 +699,7 @@ static void test_null_arguments_and_unknown_flags(void **state) {
     size_t len;
     tolk_error err = TOLK_ERROR_INIT;
     tolk_param_info info;
-    assert_int_equal(tolk_ctx_create(NULL, &ctx, NULL), TOLK_OK);
+    assert_int_equal(tk_ctx_init(&(tolk_ctx_opts)TOLK_CTX_OPTS_INIT, &ctx, NULL), TOLK_OK);
     assert_int_equal(tolk_graph_create(ctx, &g), TOLK_OK);
     assert_int_equal(tolk_parse(g, "tolk.uop 1\n", 11, 0, NULL, &err), TOLK_E_ARG);
     assert_int_equal(tolk_parse(NULL, "", 0, 0, &root, &err), TOLK_E_ARG);
@@ -710,7 +710,7 @@ static void test_null_arguments_and_unknown_flags(void **state) {
     assert_int_equal(tolk_kernel_param_count(NULL), 0);
     assert_int_equal(tolk_kernel_param(NULL, 0, &info), TOLK_E_ARG);
     tolk_graph_destroy(g);
-    tolk_ctx_destroy(ctx);
+    tk_ctx_fini(ctx);
 }
 
 int main(void) {
