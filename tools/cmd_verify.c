@@ -43,9 +43,9 @@ typedef struct job {
     const char *path;
     const tolk_uop *kernel;
     tk_binding *binding;
-    tk_list devices, targets;
+    tk_list devices, targets, args, sets;
     tk_compile_flags flags;
-    int64_t round;
+    int64_t round, rounds, seed;
     int json, n_checked, n_differ;
     void **want; /* results of the interpreter, one per buffer */
 } job;
@@ -68,6 +68,12 @@ static const char *place_text(const tk_arg *a, size_t element, char *buf, size_t
     return buf;
 }
 
+static void print_json_head(const job *j) {
+    printf("{\"kernel\": ");
+    tk_json_string(stdout, tolk_kernel_name(j->kernel));
+    printf(", \"device\": ");
+}
+
 static void print_difference(job *j, const char *device, const char *target, const char *mode,
                              const tk_arg *a, const void *want, size_t element) {
     char place[256];
@@ -80,7 +86,7 @@ static void print_difference(job *j, const char *device, const char *target, con
     place_text(a, element, place, sizeof place);
     j->n_differ++;
     if (j->json) {
-        printf("{\"device\": ");
+        print_json_head(j);
         tk_json_string(stdout, device);
         printf(", \"target\": ");
         tk_json_string(stdout, target);
@@ -154,7 +160,9 @@ static int launch_and_compare(job *j, tolk_device *device, const char *target, c
         return tk_report_error(j->path, st, &err);
     if (st != expected) {
         j->n_differ++;
-        printf(j->json ? "{\"device\": \"%s\", \"target\": \"%s\", \"mode\": \"%s\", \"round\": "
+        if (j->json)
+            print_json_head(j);
+        printf(j->json ? "\"%s\", \"target\": \"%s\", \"mode\": \"%s\", \"round\": "
                          "%" PRId64 ", \"ok\": false, \"expected_status\": \"%s\", "
                          "\"got_status\": \"%s\"}\n"
                        : "DIFFERS  %s %s (%s), round %" PRId64
@@ -241,13 +249,15 @@ static int check_target(job *j, tolk_device *device, const char *target, int str
     if (code)
         return code;
     j->n_checked++;
-    if (before == j->n_differ && j->json)
-        printf("{\"device\": \"%s\", \"target\": \"%s\", \"mode\": \"%s\", \"round\": %" PRId64
+    if (before == j->n_differ && j->json) {
+        print_json_head(j);
+        printf("\"%s\", \"target\": \"%s\", \"mode\": \"%s\", \"round\": %" PRId64
                ", \"ok\": true}\n",
                tolk_device_name(device), target, mode, j->round);
-    else if (before == j->n_differ && j->round == 1)
+    } else if (before == j->n_differ && j->round == 1) {
         printf("same     %s %s (%s)%s\n", tolk_device_name(device), target, mode,
                expected == TOLK_E_RANGE ? ", accesses out of range included" : "");
+    }
     return TOOL_DONE;
 }
 
@@ -290,18 +300,142 @@ static int check_round(job *j) {
     return code;
 }
 
+/* ---- kernels ---- */
+
+static int has_param(const tolk_uop *kernel, const char *text) {
+    const char *eq = strchr(text, '=');
+    char slot[32];
+    for (size_t i = 0; eq && i < tolk_kernel_param_count(kernel); i++) {
+        tolk_param_info info;
+        if (tolk_kernel_param(kernel, i, &info))
+            continue;
+        snprintf(slot, sizeof slot, "slot%" PRId64, info.slot);
+        const char *name = info.name && info.name[0] ? info.name : slot;
+        if (strlen(name) == (size_t)(eq - text) && !memcmp(name, text, strlen(name)))
+            return 1;
+    }
+    return 0;
+}
+
+/* Of several kernels, each takes the arguments that it has a param for. */
+static void filter(const tk_list *all, const tolk_uop *kernel, tk_list *out) {
+    out->n = 0;
+    for (size_t i = 0; i < all->n; i++)
+        if (has_param(kernel, all->item[i]))
+            out->item[out->n++] = all->item[i];
+}
+
+/* An argument that none of n kernels takes is a mistake. */
+static int check_names(const job *j, const tk_source *source, size_t n) {
+    const tk_list *lists[] = {&j->args, &j->sets};
+    for (size_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < lists[l]->n; i++) {
+            size_t k = 0;
+            while (k < n && !has_param(tolk_uop_src(source->root, k), lists[l]->item[i]))
+                k++;
+            if (k == n)
+                return tk_report_usage("%s %.200s: none of the kernels has a parameter of that "
+                                       "name: expected NAME=VALUE",
+                                       l ? "--set" : "--arg", lists[l]->item[i]);
+        }
+    return TOOL_DONE;
+}
+
+static size_t count_runs(const job *j) {
+    size_t targets_run = j->targets.n;
+    if (!targets_run) {
+        targets_run = 1; /* native */
+        for (size_t t = 0; t < N_TARGETS; t++)
+            targets_run += (size_t)machine_runs(t);
+    }
+    return 2 * targets_run * (j->devices.n ? j->devices.n : 1);
+}
+
+/* Say before the first round if the whole will take long. */
+static void warn_of_time(const job *j) {
+    enum { STEPS_A_SECOND = 20000000, LONG_SECONDS = 30 }; /* measured on sgemm and mandelbrot */
+    double steps = tk_estimate_steps(j->ctx, j->kernel, j->binding);
+    double runs = (double)count_runs(j) * (double)j->rounds;
+    double seconds = steps * runs / STEPS_A_SECOND;
+    if (seconds < LONG_SECONDS)
+        return;
+    const char *unit = seconds < 120 ? "seconds" : seconds < 7200 ? "minutes" : "hours";
+    double shown = seconds < 120 ? seconds : seconds < 7200 ? seconds / 60 : seconds / 3600;
+    fprintf(stderr,
+            "tolk-jit: kernel %s: the interpreter needs about %.0f %s (%.0f runs of %.1e steps); "
+            "faster: --rounds 1, one --target, or smaller sizes by --set or --arg\n",
+            tolk_kernel_name(j->kernel), shown, unit, runs, steps);
+}
+
+static int verify_kernel(job *j, const tolk_uop *kernel, int several) {
+    static tk_binding_request request; /* its lists are large */
+    uint64_t seed = (uint64_t)j->seed;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status st = tolk_verify(kernel, TOLK_STAGE_ANY, &err);
+    if (st)
+        return tk_report_input(j->path, st, &err);
+    request.random = 1;
+    request.seed = &seed;
+    request.args = j->args;
+    request.sets = j->sets;
+    if (several) {
+        filter(&j->args, kernel, &request.args);
+        filter(&j->sets, kernel, &request.sets);
+    }
+    j->kernel = kernel;
+    j->n_checked = j->n_differ = 0;
+    int code = TOOL_DONE;
+    for (j->round = 1; j->round <= j->rounds && !code && !j->n_differ; j->round++) {
+        tk_binding binding;
+        code = tk_binding_make(j->ctx, kernel, &request, &binding);
+        if (code)
+            break;
+        j->binding = &binding;
+        if (j->round == 1)
+            warn_of_time(j);
+        code = check_round(j);
+        tk_binding_free(&binding);
+    }
+    if (!code && !j->json)
+        printf("kernel %s: %d comparisons, %d differ (seed %" PRId64 ")\n",
+               tolk_kernel_name(kernel), j->n_checked, j->n_differ, j->seed);
+    return !code && j->n_differ ? TOOL_FAILED : code;
+}
+
+static int verify_file(job *j, const char *kernel_name) {
+    tk_source source = {0};
+    const tolk_uop *kernel;
+    int code = tk_source_load(j->ctx, j->path, &source);
+    size_t n = code || kernel_name ? 1 : tk_source_count(&source);
+    if (!code && n == 1) {
+        code = tk_source_kernel(&source, j->path, kernel_name, &kernel);
+        if (!code)
+            code = verify_kernel(j, kernel, 0);
+    } else if (!code && !(code = check_names(j, &source, n))) {
+        for (size_t i = 0; i < n && code != TOOL_INTERRUPTED; i++) {
+            int one = verify_kernel(j, tolk_uop_src(source.root, i), 1);
+            code = one > code ? one : code; /* go on with the others */
+        }
+    }
+    tk_source_free(&source);
+    return code;
+}
+
 int tk_cmd_verify(int argc, char **argv) {
     static tk_list files;
-    static tk_binding_request request;
-    static job j;
+    static job j = {.rounds = 2, .seed = 1};
     const char *kernel_name = NULL;
-    int64_t rounds = 2, seed_flag = 1;
     const tk_flag flags[] = {
-        {"--kernel", TK_FLAG_TEXT, &kernel_name},    {"--device", TK_FLAG_LIST, &j.devices},
-        {"--target", TK_FLAG_LIST, &j.targets},      {"--opts", TK_FLAG_TEXT, &j.flags.opts},
-        {"--bounds", TK_FLAG_TEXT, &j.flags.bounds}, {"--arg", TK_FLAG_LIST, &request.args},
-        {"--set", TK_FLAG_LIST, &request.sets},      {"--rounds", TK_FLAG_NUMBER, &rounds},
-        {"--seed", TK_FLAG_NUMBER, &seed_flag},      {"--json", TK_FLAG_BOOL, &j.json},
+        {"--kernel", TK_FLAG_TEXT, &kernel_name},
+        {"--device", TK_FLAG_LIST, &j.devices},
+        {"--target", TK_FLAG_LIST, &j.targets},
+        {"--opts", TK_FLAG_TEXT, &j.flags.opts},
+        {"--bounds", TK_FLAG_TEXT, &j.flags.bounds},
+        {"--arg", TK_FLAG_LIST, &j.args},
+        {"--set", TK_FLAG_LIST, &j.sets},
+        {"--rounds", TK_FLAG_NUMBER, &j.rounds},
+        {"--seed", TK_FLAG_NUMBER, &j.seed},
+        {"--json", TK_FLAG_BOOL, &j.json},
     };
     int code = tk_flags_read(argc, argv, flags, sizeof flags / sizeof *flags, &files, 1);
     if (!code && !files.n)
@@ -315,37 +449,11 @@ int tk_cmd_verify(int argc, char **argv) {
     tolk_ctx *ctx = tk_report_context();
     if (!ctx)
         return TOOL_FAILED;
-    uint64_t seed = (uint64_t)seed_flag;
-    request.random = 1;
-    request.seed = &seed;
     j.ctx = ctx;
     j.path = files.item[0];
-    tk_source source = {0};
-    code = tk_source_load(ctx, j.path, &source);
-    if (!code)
-        code = tk_source_kernel(&source, j.path, kernel_name, &j.kernel);
-    tolk_error err = TOLK_ERROR_INIT;
-    tolk_status st;
-    if (!code && (st = tolk_verify(j.kernel, TOLK_STAGE_ANY, &err)))
-        code = tk_report_input(j.path, st, &err);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* each line as it is found: the next may take long */
     tk_interrupt_watch(NULL);
-    for (j.round = 1; j.round <= rounds && !code; j.round++) {
-        tk_binding binding;
-        code = tk_binding_make(ctx, j.kernel, &request, &binding);
-        if (code)
-            break;
-        j.binding = &binding;
-        code = check_round(&j);
-        tk_binding_free(&binding);
-        if (j.n_differ)
-            break;
-    }
-    if (!code && !j.json)
-        printf("kernel %s: %d comparisons, %d differ (seed %" PRId64 ")\n",
-               tolk_kernel_name(j.kernel), j.n_checked, j.n_differ, seed_flag);
-    if (!code && j.n_differ)
-        code = TOOL_FAILED;
-    tk_source_free(&source);
+    code = verify_file(&j, kernel_name);
     tolk_ctx_destroy(ctx);
     return code;
 }

@@ -76,6 +76,16 @@ static int is_op(const tolk_uop *u, const char *name) {
     return !strcmp(tolk_op_name(tolk_uop_op(u)), name);
 }
 
+size_t tk_source_count(const tk_source *source) {
+    if (!is_op(source->root, "group"))
+        return 1;
+    size_t n = tolk_uop_n_src(source->root);
+    for (size_t i = 0; i < n; i++)
+        if (!is_op(tolk_uop_src(source->root, i), "sink"))
+            return 1;
+    return n ? n : 1;
+}
+
 int tk_source_kernel(const tk_source *source, const char *path, const char *name,
                      const tolk_uop **out) {
     const tolk_uop *root = source->root;

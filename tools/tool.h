@@ -22,6 +22,8 @@ int tk_report_error(const char *file, tolk_status status, const tolk_error *err)
 /* The same of a call that reads or checks what was given, before any work: a value out of its range
  * is then the input's fault. */
 int tk_report_input(const char *file, tolk_status status, const tolk_error *err);
+/* From here on each of these messages is a line {"error": {...}} on stdout, too. */
+void tk_report_json(void);
 /* A context with the defaults, or NULL after a message. */
 tolk_ctx *tk_report_context(void);
 
@@ -67,6 +69,8 @@ void tk_source_free(tk_source *source);
 /* The kernel (or program) to work on: the only one, or the one of that name. */
 int tk_source_kernel(const tk_source *source, const char *path, const char *name,
                      const tolk_uop **out);
+/* How many kernels the file has: of a group, all of its sources; else 1. */
+size_t tk_source_count(const tk_source *source);
 /* Write a file through a temporary one and a rename; "-" or NULL is standard output. */
 int tk_source_write(const char *path, const char *bytes, size_t n);
 
@@ -132,6 +136,11 @@ void tk_binding_rewind(tk_binding *b);
 int tk_binding_save(const tk_binding *b);
 /* Next number of a seeded sequence (splitmix64). */
 uint64_t tk_binding_random(uint64_t *seed);
+
+/* ---- estimate.c ---- */
+
+/* About how many nodes the interpreter visits in one run; 0 if there is no telling. */
+double tk_estimate_steps(tolk_ctx *ctx, const tolk_uop *kernel, const tk_binding *args);
 
 /* ---- compare.c ---- */
 

@@ -21,7 +21,7 @@ for name in scale axpy gelu sum softmax sgemm gather histogram mandelbrot blur; 
     done
 done
 expect 0 "$jit" verify "$examples/scale.uop" --target x86-64 --json
-has '"target": "x86-64", "mode": "optimized kernel", "round": 1, "ok": true'
+has '{"kernel": "scale", "device": "CPU", "target": "x86-64", "mode": "optimized kernel", "round": 1, "ok": true'
 
 # targets by features: those without FMA have another form of the math functions
 for target in native,-avx512f native,-fma native,-avx haswell,-fma; do
@@ -45,6 +45,53 @@ expect 0 "$jit" verify "$examples/axpy.uop" --rounds 6
 shrink 100 gather
 expect 0 "$jit" verify small.uop
 has 'accesses out of range included'
+
+# of several kernels, each is verified; arguments go to those that have the param
+cat >two.uop <<'end'
+tolk.uop 1
+%0 = const index 9
+%1 = param f32 (%0) {slot=0, name="y"}
+%2 = param f32 (%0) {slot=1, name="x"}
+%3 = range index (%0) {axis=0, kind=global}
+%4 = index f32 (%1, %3)
+%5 = index f32 (%2, %3)
+%6 = load f32 (%5)
+%7 = store void (%4, %6)
+%8 = end void (%7, %3)
+%9 = sink void (%8) {name="copy"}
+%10 = const f32 2
+%11 = store void (%4, %10)
+%12 = end void (%11, %3)
+%13 = sink void (%12) {name="two"}
+%14 = group void (%9, %13)
+end
+expect 0 "$jit" verify two.uop
+for kernel in copy two; do
+    grep -qE "^kernel $kernel: [1-9][0-9]* comparisons, 0 differ" out || problem "kernel $kernel: $(cat out)"
+done
+expect 0 "$jit" verify two.uop --arg x=3 --json
+for kernel in copy two; do
+    has "{\"kernel\": \"$kernel\", "
+done
+refuse '--arg z=3: none of the kernels has a parameter of that name' "$jit" verify two.uop --arg z=3
+expect 0 "$jit" verify two.uop --kernel two
+grep -q 'kernel copy' out && problem '--kernel: the other one is verified, too'
+
+# what will take long is said before it begins, and lines come as they are found
+[ -s err ] && problem "words about small kernels: $(cat err)"
+timeout 1 "$jit" verify "$examples/mandelbrot.uop" --target x86-64 >out 2>err
+[ $? = 124 ] || problem 'mandelbrot of full size took less than a second'
+one_line 'kernel mandelbrot: the interpreter needs about' mandelbrot
+grep -qE 'about [0-9]+ (minutes|hours) \(4 runs of [0-9.]+e\+09 steps\); faster: --rounds 1' err || problem "$(cat err)"
+shrink 4194304 sum
+"$jit" verify small.uop --target x86-64 --rounds 30 >lines 2>err &
+for ((i = 0; i < 100; i++)); do
+    [ -s lines ] && break
+    sleep 0.1
+done
+kill $! 2>/dev/null || problem 'the lines of verify come at its end'
+wait $! 2>/dev/null
+grep -q '^same ' lines || problem 'no line of verify came before its end'
 
 # params that the loop options' form has lost: it takes the others by their slots
 cat >small.uop <<'end'
