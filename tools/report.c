@@ -13,6 +13,31 @@ static void print_line(const char *text) {
     fputc('\n', stderr);
 }
 
+static int json_errors;
+
+void tk_report_json(void) {
+    json_errors = 1;
+}
+
+/* The same for programs, on stdout. */
+static void print_error(int code, tolk_status status, const char *file, const tolk_error *err,
+                        const char *msg) {
+    if (!json_errors)
+        return;
+    printf("{\"error\": {\"exit\": %d, \"status\": \"%s\", \"message\": ", code,
+           tolk_status_name(status));
+    tk_json_string(stdout, msg);
+    printf(", \"file\": ");
+    if (file)
+        tk_json_string(stdout, file);
+    else
+        printf("null");
+    if (err && err->line)
+        printf(", \"line\": %u, \"column\": %u}}\n", err->line, err->column);
+    else
+        printf(", \"line\": null, \"column\": null}}\n");
+}
+
 int tk_report_usage(const char *fmt, ...) {
     char line[1024];
     va_list ap;
@@ -20,6 +45,7 @@ int tk_report_usage(const char *fmt, ...) {
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     print_line(line);
+    print_error(TOOL_USAGE, TOLK_E_ARG, NULL, NULL, line);
     return TOOL_USAGE;
 }
 
@@ -30,6 +56,7 @@ int tk_report_failed(const char *fmt, ...) {
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     print_line(line);
+    print_error(TOOL_FAILED, TOLK_E_IO, NULL, NULL, line);
     return TOOL_FAILED;
 }
 
@@ -56,7 +83,7 @@ static int code_of(tolk_status status) {
     }
 }
 
-int tk_report_error(const char *file, tolk_status status, const tolk_error *err) {
+static int report(int code, const char *file, tolk_status status, const tolk_error *err) {
     char line[1024];
     int n = 0;
     const char *msg = err && err->msg[0] ? err->msg : tolk_status_text(status);
@@ -69,12 +96,16 @@ int tk_report_error(const char *file, tolk_status status, const tolk_error *err)
         snprintf(line + n, sizeof line - (size_t)n, " (node %%%u as `tolk-jit fmt` numbers it)",
                  err->node);
     print_line(line);
-    return code_of(status);
+    print_error(code, status, file, err, msg);
+    return code;
+}
+
+int tk_report_error(const char *file, tolk_status status, const tolk_error *err) {
+    return report(code_of(status), file, status, err);
 }
 
 int tk_report_input(const char *file, tolk_status status, const tolk_error *err) {
-    int code = tk_report_error(file, status, err);
-    return status == TOLK_E_RANGE ? TOOL_USAGE : code;
+    return report(status == TOLK_E_RANGE ? TOOL_USAGE : code_of(status), file, status, err);
 }
 
 tolk_ctx *tk_report_context(void) {

@@ -162,9 +162,42 @@ fail 'cannot write' "$jit" run "$scale" --device interp --arg x=1 --out y=/nonex
 bash -c '"$1" fmt "$2"; echo $? >code' _ "$jit" "$scale" | :
 case $(cat code 2>/dev/null) in 0 | 1) ;; *) problem "closed pipe: exit $(cat code)" ;; esac
 
-# help is no error
+# for programs an error is on stdout, too, with all that is known of it
+error() { # EXIT TEXT CMD...
+    local code=$1 text=$2
+    shift 2
+    expect "$code" "$@"
+    one_line '' "$*"
+    [ "$(tail -n1 out)" = "$text" ] || problem "error as JSON: $(tail -n1 out), expected $text"
+}
+printf 'tolk.uop 1\n%%0 = mull f32 (%%1)\n' >wrong.uop
+error 2 '{"error": {"exit": 2, "status": "TOLK_E_PARSE", "message": "there is no op \"mull\" (did you mean mul?)", "file": "wrong.uop", "line": 2, "column": 6}}' \
+    "$jit" run wrong.uop --json
+cp out once
+expect 2 "$jit" verify wrong.uop --json
+same out once
+error 2 '{"error": {"exit": 2, "status": "TOLK_E_ARG", "message": "run: --repeat 0: expected a whole number from 1 up", "file": null, "line": null, "column": null}}' \
+    "$jit" run "$scale" --repeat 0 --json
+error 1 '{"error": {"exit": 1, "status": "TOLK_E_IO", "message": "--out y=/nonexistent/a.npy: cannot write: No such file or directory", "file": null, "line": null, "column": null}}' \
+    "$jit" run "$scale" --device interp --arg x=1 --out y=/nonexistent/a.npy --json
+refuse '--repeat 0' "$jit" run "$scale" --repeat 0 -- --json
+
+# help is no error; that of a command names each of its flags in a line
 for command in '' run emit verify fmt devices doctor cache version; do
     expect 0 "$jit" $command --help
     has 'tolk-jit'
+done
+for command in run emit verify fmt devices doctor cache version; do
+    "$jit" $command --frob 2>&1 | grep -oE -- '--?[a-z-]+' | grep -vE "frob|^-jit" >flags
+    [ -s flags ] || problem "$command: no flags"
+    "$jit" $command --help >out
+    while read -r flag; do
+        grep -qE "^  $flag[ =]" out || problem "$command --help does not explain $flag"
+    done <flags
+done
+for command in run verify; do
+    expect 0 "$jit" $command --help
+    has '- reads standard input'
+    has 'no bf16 and no fp8: in a .npy file their bits are uint16 and uint8'
 done
 finish
