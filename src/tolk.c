@@ -5,9 +5,23 @@
 #include <tolk/tolk.h>
 
 #include "base/ctx.h"
+#include "base/env.h"
+#include "base/log.h"
 #include "base/strbuf.h"
 #include "cpu/cpu_device.h"
 #include "jit/llvm_api.h"
+
+#include <string.h>
+
+/* A letter that no pass has is most likely a mistake. */
+static void check_dump(tolk_ctx *ctx) {
+    static const char known[] = "POGEVNDFL"; /* docs/environment.md; a test compares them */
+    const char *letters = tk_env_get(ctx, "TOLK_DUMP");
+    if (letters && letters[strspn(letters, known)])
+        tk_log(ctx, TOLK_LOG_WARNING,
+               "TOLK_DUMP=\"%.64s\": there is no pass of letter '%c', expected letters of %s",
+               letters, letters[strspn(letters, known)], known);
+}
 
 tolk_status tolk_ctx_create(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_error *err) {
     if (!out)
@@ -19,6 +33,7 @@ tolk_status tolk_ctx_create(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_erro
         tk_ctx_fini(ctx);
         return st;
     }
+    check_dump(ctx);
     *out = ctx;
     return TOLK_OK;
 }
@@ -79,7 +94,10 @@ tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len) {
                   (unsigned long long)ctx->cache_bytes);
     tk_strbuf_str(&sb, "\"problems\": [");
     if (!stats.disk_dir[0] && !ctx->no_disk_cache)
-        tk_strbuf_str(&sb, "\"there is no usable cache directory: every process compiles anew\"");
+        tk_strbuf_str(&sb,
+                      "\"there is no usable cache directory: each process compiles its kernels "
+                      "anew (set TOLK_CACHE_DIR, XDG_CACHE_HOME or HOME to a directory of "
+                      "yours)\"");
     tk_strbuf_str(&sb, "]}");
     tolk_free_text(ctx, cpu);
     *text = tk_strbuf_take(&sb, len);

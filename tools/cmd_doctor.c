@@ -7,6 +7,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -81,73 +83,192 @@ static cuda_driver find_cuda(void) {
     return d;
 }
 
+/* What is wrong, each once. */
+typedef struct problems {
+    char text[32][700];
+    size_t n;
+} problems;
+
+static void add_problem(problems *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add_problem(problems *p, const char *fmt, ...) {
+    char text[sizeof *p->text];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    for (size_t i = 0; i < p->n; i++)
+        if (!strcmp(p->text[i], text))
+            return;
+    if (p->n < sizeof p->text / sizeof *p->text)
+        memcpy(p->text[p->n++], text, sizeof text);
+}
+
+static int has_problem(const problems *p, const char *start) {
+    for (size_t i = 0; i < p->n; i++)
+        if (!strncmp(p->text[i], start, strlen(start)))
+            return 1;
+    return 0;
+}
+
+/* Of the log: what the library finds wrong with variables and directories. */
+static void on_log(void *user, tolk_log_level level, const char *text) {
+    if (level <= TOLK_LOG_WARNING)
+        add_problem(user, "%s", text);
+}
+
 typedef struct disk_cache {
-    tolk_cache_stats stats;
+    char dir[4096]; /* "": none */
+    uint64_t entries, bytes, free_bytes;
     int writable;
-    uint64_t free_bytes;
-    char problem[700]; /* "" if all is well */
 } disk_cache;
 
-static disk_cache find_cache(tolk_ctx *ctx) {
-    disk_cache c = {0};
-    enum { LOW_BYTES = 16 << 20 };
-    if (tolk_cache_get_stats(ctx, &c.stats))
-        c.stats.disk_dir[0] = 0;
-    const char *dir = c.stats.disk_dir;
-    struct statvfs fs;
-    if (!dir[0]) {
-        snprintf(c.problem, sizeof c.problem,
-                 "no disk cache: each process compiles its kernels anew (set TOLK_CACHE_DIR, "
-                 "XDG_CACHE_HOME or HOME to a directory of yours)");
-    } else if (access(dir, F_OK) && errno == ENOENT) {
-        c.writable = 1; /* made by the first compile */
-    } else if (access(dir, W_OK | X_OK)) {
-        snprintf(c.problem, sizeof c.problem, "the cache directory %.400s cannot be written: %s",
-                 dir, strerror(errno));
-    } else {
-        c.writable = 1;
-        if (!statvfs(dir, &fs)) {
-            c.free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-            if (c.free_bytes < LOW_BYTES)
-                snprintf(c.problem, sizeof c.problem,
-                         "the disk of the cache directory %.400s is full or nearly: %" PRIu64
-                         " bytes left",
-                         dir, c.free_bytes);
+/* The directory that the library would make (docs/environment.md). */
+static void wanted_dir(disk_cache *c) {
+    const char *dir = getenv("TOLK_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (dir && dir[0])
+        snprintf(c->dir, sizeof c->dir, "%s", dir);
+    else if (xdg && xdg[0] == '/')
+        snprintf(c->dir, sizeof c->dir, "%s/tolk", xdg);
+    else if (home && home[0] == '/')
+        snprintf(c->dir, sizeof c->dir, "%s/.cache/tolk", home);
+}
+
+static int is_missing(const char *path) {
+    return access(path, F_OK) && errno == ENOENT;
+}
+
+/* Could a directory that is missing be made? Tried with one of another name, which goes at once. */
+static int can_be_made(const char *dir) {
+    char parent[4096 + 32];
+    snprintf(parent, sizeof parent, "%.4095s", dir);
+    do {
+        char *slash = strrchr(parent, '/');
+        if (!slash) {
+            strcpy(parent, ".");
+            break;
         }
+        slash[slash == parent] = 0;
+    } while (parent[1] && is_missing(parent));
+    strcat(parent, "/.tolk-doctor-XXXXXX");
+    return mkdtemp(parent) && !rmdir(parent);
+}
+
+static void check_cache(disk_cache *c, problems *p) {
+    enum { LOW_BYTES = 16 << 20 };
+    struct statvfs fs;
+    if (!c->dir[0])
+        return; /* the library says so */
+    if (is_missing(c->dir)) {
+        c->writable = can_be_made(c->dir);
+        if (!c->writable)
+            add_problem(p, "the cache directory %.400s cannot be made: %s", c->dir,
+                        strerror(errno));
+        return;
     }
-    return c;
+    c->writable = !access(c->dir, W_OK | X_OK);
+    if (!c->writable) {
+        add_problem(p, "the cache directory %.400s cannot be written: %s", c->dir, strerror(errno));
+    } else if (!statvfs(c->dir, &fs)) {
+        c->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+        if (c->free_bytes < LOW_BYTES)
+            add_problem(p,
+                        "the disk of the cache directory %.400s is full or nearly: %" PRIu64
+                        " bytes left",
+                        c->dir, c->free_bytes);
+    }
+}
+
+/* Does a kernel compile and run here, with the CPU that TOLK_CPU asks for? */
+static void check_kernel(tolk_ctx_opts opts, problems *p) {
+    static const char text[] = "tolk.uop 1\n"
+                               "%0 = param f32 {slot=0, name=\"y\"}\n"
+                               "%1 = index f32 (%0)\n"
+                               "%2 = const f32 1\n"
+                               "%3 = store void (%1, %2)\n"
+                               "%4 = sink void (%3) {name=\"doctor\"}\n";
+    tolk_ctx *ctx = NULL;
+    tolk_graph *g = NULL;
+    const tolk_uop *kernel;
+    tolk_device *device;
+    tolk_program *program = NULL;
+    tolk_error err = TOLK_ERROR_INIT;
+    float y = 0;
+    void *buf = &y;
+    size_t bytes = sizeof y;
+    opts.no_disk_cache = 1; /* compiled now, and nothing is left behind */
+    tolk_status st = tolk_ctx_create(&opts, &ctx, &err);
+    if (!st)
+        st = tolk_graph_create(ctx, &g);
+    if (!st)
+        st = tolk_parse(g, text, strlen(text), 0, &kernel, &err);
+    if (!st)
+        st = tolk_device_open(ctx, "CPU", &device, &err);
+    if (!st)
+        st = tolk_compile(device, kernel, NULL, &program, &err);
+    if (!st)
+        st = tolk_launch(program, &buf, &bytes, 1, NULL, 0, &err);
+    const char *cpu = getenv("TOLK_CPU");
+    if (st)
+        add_problem(p, "a small kernel does not run%s%.100s%s: %s",
+                    cpu && cpu[0] ? " with TOLK_CPU=\"" : "", cpu ? cpu : "",
+                    cpu && cpu[0] ? "\"" : "", err.msg[0] ? err.msg : tolk_status_text(st));
+    else if (y != 1)
+        add_problem(p, "a small kernel gives %g, expected 1", (double)y);
+    tolk_program_unref(program);
+    tolk_graph_destroy(g);
+    tolk_ctx_destroy(ctx);
+}
+
+/* Variables that only look like ours: nothing reads them. */
+static void check_names(problems *p) {
+    static const char *const known[] = {"TOLK_CPU=",       "TOLK_THREADS=", "TOLK_DEBUG=",
+                                        "TOLK_CACHE_DIR=", "TOLK_DUMP=",    "TOLK_TEST_",
+                                        "TOLK_FUZZ_",      "TOLK_JIT="};
+    for (char **v = environ; *v; v++) {
+        size_t k = 0, n = sizeof known / sizeof *known;
+        while (k < n && strncmp(*v, known[k], strlen(known[k])))
+            k++;
+        if (k == n && !strncmp(*v, "TOLK_", 5))
+            add_problem(p,
+                        "%.*s is set, but nothing reads it: expected a name that "
+                        "docs/environment.md lists",
+                        (int)(strcspn(*v, "=") < 60 ? strcspn(*v, "=") : 60), *v);
+    }
 }
 
 static void print_doctor_json(const char *info, size_t len, const disk_cache *c,
-                              const cuda_driver *cuda) {
+                              const cuda_driver *cuda, const problems *p) {
     printf("{\"library\": ");
     fwrite(info, 1, len, stdout);
     printf(", \"disk_cache\": {\"dir\": ");
-    if (c->stats.disk_dir[0])
-        tk_json_string(stdout, c->stats.disk_dir);
+    if (c->dir[0])
+        tk_json_string(stdout, c->dir);
     else
         printf("null");
     printf(", \"writable\": %s, \"entries\": %" PRIu64 ", \"bytes\": %" PRIu64
            ", \"free_bytes\": %" PRIu64 "}, \"cuda_driver\": {\"found\": %s, \"version\": %d, "
            "\"why\": ",
-           c->writable ? "true" : "false", c->stats.disk_entries, c->stats.disk_bytes,
-           c->free_bytes, cuda->found ? "true" : "false", cuda->version);
+           c->writable ? "true" : "false", c->entries, c->bytes, c->free_bytes,
+           cuda->found ? "true" : "false", cuda->version);
     tk_json_string(stdout, cuda->why);
     printf("}, \"problems\": [");
-    if (c->problem[0])
-        tk_json_string(stdout, c->problem);
+    for (size_t i = 0; i < p->n; i++) {
+        fputs(i ? ", " : "", stdout);
+        tk_json_string(stdout, p->text[i]);
+    }
     printf("]}\n");
 }
 
 static void print_doctor_text(const char *info, size_t len, const disk_cache *c,
-                              const cuda_driver *cuda) {
+                              const cuda_driver *cuda, const problems *p) {
     printf("library\n");
-    size_t problems = tk_json_print_flat(stdout, info, len);
+    size_t listed = tk_json_print_flat(stdout, info, len);
     printf("disk cache\n");
-    if (c->stats.disk_dir[0])
+    if (c->dir[0])
         printf("  %-20s %s\n  %-20s %s\n  %-20s %" PRIu64 "\n  %-20s %" PRIu64 "\n", "directory",
-               c->stats.disk_dir, "writable", c->writable ? "yes" : "no", "entries",
-               c->stats.disk_entries, "bytes", c->stats.disk_bytes);
+               c->dir, "writable", c->writable ? "yes" : "no", "entries", c->entries, "bytes",
+               c->bytes);
     else
         printf("  none\n");
     printf("CUDA driver\n");
@@ -159,10 +280,13 @@ static void print_doctor_text(const char *info, size_t len, const disk_cache *c,
     else
         printf("  not found: %s\n", cuda->why);
     printf("problems\n");
-    tk_json_print_problems(stdout, "  ", info, len);
-    if (c->problem[0])
-        printf("  %s\n", c->problem);
-    else if (!problems)
+    /* Of a directory that was refused, the log says why: that it is not used is no second problem.
+     */
+    if (!has_problem(p, "cache directory \""))
+        tk_json_print_problems(stdout, "  ", info, len);
+    for (size_t i = 0; i < p->n; i++)
+        printf("  %s\n", p->text[i]);
+    if (!p->n && !listed)
         printf("  none\n");
 }
 
@@ -173,21 +297,40 @@ int tk_cmd_doctor(int argc, char **argv) {
     int code = tk_flags_read(argc, argv, flags, 1, &words, 0);
     if (code)
         return code;
-    tolk_ctx *ctx = tk_report_context();
-    if (!ctx)
-        return TOOL_FAILED;
+    static problems found;
+    static disk_cache cache;
+    wanted_dir(&cache);
+    tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
+    opts.log = on_log;
+    opts.log_user = &found;
+    /* The library would make the directory to look into it. */
+    opts.no_disk_cache = cache.dir[0] && is_missing(cache.dir);
+    tolk_ctx *ctx;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status st = tolk_ctx_create(&opts, &ctx, &err);
+    if (st)
+        return tk_report_error(NULL, st, &err);
     char *info;
     size_t len;
-    tolk_status st = tolk_debug_info(ctx, &info, &len);
+    tolk_cache_stats stats;
+    st = tolk_debug_info(ctx, &info, &len);
     if (st) {
         code = tk_report_error(NULL, st, NULL);
     } else {
-        disk_cache cache = find_cache(ctx);
+        if (!tolk_cache_get_stats(ctx, &stats)) {
+            cache.entries = stats.disk_entries;
+            cache.bytes = stats.disk_bytes;
+            if (!stats.disk_dir[0] && !opts.no_disk_cache)
+                cache.dir[0] = 0; /* refused */
+        }
+        check_cache(&cache, &found);
+        check_kernel(opts, &found);
+        check_names(&found);
         cuda_driver cuda = find_cuda();
         if (json)
-            print_doctor_json(info, len, &cache, &cuda);
+            print_doctor_json(info, len, &cache, &cuda, &found);
         else
-            print_doctor_text(info, len, &cache, &cuda);
+            print_doctor_text(info, len, &cache, &cuda, &found);
         tolk_free_text(ctx, info);
     }
     tolk_ctx_destroy(ctx);

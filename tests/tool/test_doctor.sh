@@ -38,4 +38,44 @@ expect 0 env TOLK_CACHE_DIR=/proc/nothing "$jit" doctor
 grep -A3 '^problems' out | grep -q none && problem 'doctor is content with a cache in /proc'
 expect 0 env -u TOLK_CACHE_DIR -u XDG_CACHE_HOME -u HOME "$jit" doctor
 grep -A3 '^problems' out | grep -q none && problem 'doctor is content with no place for a cache'
+
+# problems ENV... : what doctor lists with these variables, in problems.txt
+problems() {
+    expect 0 env "$@" "$jit" doctor
+    [ -s err ] && problem "doctor with $*: $(cat err)"
+    sed '1,/^problems/d' out >problems.txt
+}
+once() { # TEXT
+    [ "$(grep -cF -- "$1" problems.txt)" = 1 ] || problem "\"$1\" is not listed once: $(cat problems.txt)"
+}
+problems A=b
+[ "$(cat problems.txt)" = '  none' ] || problem "without a problem: $(cat problems.txt)"
+problems TOLK_CPU=frob
+once 'a small kernel does not run with TOLK_CPU="frob": unknown CPU name'
+[ "$(wc -l <problems.txt)" = 1 ] || problem "more than one problem: $(cat problems.txt)"
+problems TOLK_THREADS=many TOLK_DEBUG=x TOLK_DUMP=PQ TOLK_TREADS=3
+once 'TOLK_THREADS="many" ignored'
+once 'TOLK_DEBUG="x" ignored'
+once "TOLK_DUMP=\"PQ\": there is no pass of letter 'Q'"
+once 'TOLK_TREADS is set, but nothing reads it'
+[ "$(wc -l <problems.txt)" = 4 ] || problem "other problems: $(cat problems.txt)"
+problems -u TOLK_CACHE_DIR -u XDG_CACHE_HOME -u HOME
+once 'there is no usable cache directory'
+[ "$(wc -l <problems.txt)" = 1 ] || problem "no cache directory is one problem: $(cat problems.txt)"
+problems TOLK_CACHE_DIR=/proc/nothing
+once 'the cache directory /proc/nothing cannot be made'
+[ "$(wc -l <problems.txt)" = 1 ] || problem "/proc is one problem: $(cat problems.txt)"
+mkdir -m 777 open
+problems TOLK_CACHE_DIR="$work/open"
+once 'is not used: it must belong to this user and be writable by nobody else'
+[ "$(wc -l <problems.txt)" = 1 ] || problem "an open directory is one problem: $(cat problems.txt)"
+
+# it makes no directory
+mkdir empty
+problems TOLK_CACHE_DIR="$work/empty/some/where"
+[ "$(cat problems.txt)" = '  none' ] || problem "a directory to be made: $(cat problems.txt)"
+has "$work/empty/some/where"
+problems -u TOLK_CACHE_DIR XDG_CACHE_HOME="$work/empty"
+problems -u TOLK_CACHE_DIR -u XDG_CACHE_HOME HOME="$work/empty"
+[ -z "$(ls -A empty)" ] || problem "doctor made $(ls -A empty)"
 finish

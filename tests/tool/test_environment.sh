@@ -11,6 +11,17 @@ diff read.txt told.txt >&2 || problem 'docs/environment.md and the sources diffe
 [ -s read.txt ] || problem 'no variable found in the sources'
 
 export TOLK_CACHE_DIR=$work/cache
+# each letter that the page has for TOLK_DUMP is one, and no other
+letters=$(sed -n 's/^| `TOLK_DUMP` |//p' "$src/docs/environment.md" | grep -oE '`[A-Z]`' | tr -d '`\n')
+[ ${#letters} -ge 9 ] || problem "letters of TOLK_DUMP: $letters"
+for letter in {A..Z} a 1 +; do
+    expect 0 env TOLK_DUMP="$letter" "$jit" version
+    case $letters in
+    *"$letter"*) [ -s err ] && problem "TOLK_DUMP=$letter: $(cat err)" ;;
+    *) [ "$(grep -cF "there is no pass of letter '$letter', expected letters of $letters" err)" = 1 ] ||
+        problem "TOLK_DUMP=$letter: $(cat err)" ;;
+    esac
+done
 rubbish=('' ' ' -1 0 abc 99999999999999999999999 $'\x01\x02\xff\xfe' $'a\nb' $'\xf0\x9f\x98' '%s%n%s' , +
     native, native,+bogus native,-sse2 x86-64,+avx512f 1e3 0x10 /dev/null /proc/self/mem // ../../..
     "$(head -c 100000 /dev/zero | tr '\0' A)")
