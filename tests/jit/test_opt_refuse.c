@@ -96,6 +96,8 @@ static void test_text_that_is_no_option_is_named(void **state) {
         tk_vec_fini(&opts);
         char want[80] = "loop option \"";
         strncat(want, bad[i], strcspn(bad[i], " "));
+        if (strchr(want, '\n')) /* messages are one line */
+            *strchr(want, '\n') = '?';
         if (strncmp(err.msg, want, strlen(want)) != 0 ||
             !strstr(err.msg, "\": expected UPCAST:AXIS:N, LANE:AXIS:N, UNROLL:AXIS:N, "
                              "GROUPTOP:AXIS:N, THREAD:AXIS:N, PADTO:AXIS:N, SWAP:AXIS:AXIS or "
