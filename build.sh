@@ -179,6 +179,8 @@ begin() {
 run_tests() {
     local check
     trap report EXIT
+    trap 'exit 143' TERM # so that the report sees it
+    trap 'exit 130' INT
     # Settings of the caller would change what the tests see.
     for check in $(compgen -e TOLK_ || true); do
         case $check in
