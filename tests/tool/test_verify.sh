@@ -79,13 +79,13 @@ grep -q 'kernel copy' out && problem '--kernel: the other one is verified, too'
 
 # what will take long is said before it begins, and lines come as they are found
 [ -s err ] && problem "words about small kernels: $(cat err)"
-timeout 1 "$jit" verify "$examples/mandelbrot.uop" --target x86-64 >out 2>err
-[ $? = 124 ] || problem 'mandelbrot of full size took less than a second'
+timeout 5 "$jit" verify "$examples/mandelbrot.uop" --target x86-64 >out 2>err
+[ $? = 124 ] || problem 'mandelbrot of full size took less than five seconds'
 one_line 'kernel mandelbrot: the interpreter needs about' mandelbrot
 grep -qE 'about [0-9]+ (minutes|hours) \(4 runs of [0-9.]+e\+09 steps\); faster: --rounds 1' err || problem "$(cat err)"
 shrink 4194304 sum
 "$jit" verify small.uop --target x86-64 --rounds 30 >lines 2>err &
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 300; i++)); do
     [ -s lines ] && break
     sleep 0.1
 done
