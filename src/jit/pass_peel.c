@@ -234,13 +234,14 @@ static const tolk_uop *both_parts(tk_pass *p, const cut *c, uint32_t first, cons
 }
 
 /* The rest of a loop of symbolic size runs once at most: what is unrolled there would be code that
- * is compiled for little. Unrolled ranges of its END become loops. */
-static const tolk_uop *rolled_up(tk_pass *p, const cut *c, const tolk_uop *rest) {
+ * is compiled for little. Unrolled ranges that its END closes, those from `first` on, become loops.
+ */
+static const tolk_uop *rolled_up(tk_pass *p, const cut *c, uint32_t first, const tolk_uop *rest) {
     tk_uops from, to;
     tk_vec_init(&from, p->g->al);
     tk_vec_init(&to, p->g->al);
     bool ok = rest != NULL;
-    for (uint32_t i = 1; i < c->closer->n_src && ok && !tk_uop_is_const(c->main); i++) {
+    for (uint32_t i = first; i < c->closer->n_src && ok && !tk_uop_is_const(c->main); i++) {
         const tolk_uop *r = c->closer->src[i];
         if (!tk_uop_is(r, TK_OP_RANGE) || tk_kview_axis(r) != TK_AXIS_UPCAST)
             continue;
@@ -273,7 +274,7 @@ static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step
     if (tk_uop_is(c->closer, TK_OP_END)) {
         uint32_t first = first_split(c);
         a = end_with(p, v, steps, c, first, a, main_range, main_range, true);
-        b = rolled_up(p, c, end_with(p, v, steps, c, first, b, rest_range, at, false));
+        b = rolled_up(p, c, first, end_with(p, v, steps, c, first, b, rest_range, at, false));
         return both_parts(p, c, first, a, b);
     }
     a = tk_uop_with_src(g, c->closer, (const tolk_uop *[]){a, main_range}, 2);

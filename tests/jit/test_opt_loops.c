@@ -188,6 +188,23 @@ static void test_splits_of_a_range_that_nothing_names(void **state) {
         same(text, lists, sizeof lists / sizeof *lists, &n, 1);
 }
 
+/* A symbolic axis is split by lanes inside of an axis that is unrolled around it: what is left over
+ * of it belongs to the unrolled one still. */
+static void test_rest_inside_of_an_unrolled_axis(void **state) {
+    (void)state;
+    static const char text[] =
+        "tolk.uop 1\n%0 = const index 2\n%1 = param i32 {slot=0, name=\"n\", space=alu, min=3, "
+        "max=60}\n"
+        "%2 = cast index (%1)\n%3 = stack index (%0, %2)\n%4 = param f32 (%3) {slot=1}\n"
+        "%5 = range index (%0) {axis=0, kind=global}\n%6 = range index (%2) {axis=1, kind=global}\n"
+        "%7 = index f32 (%4, %5, %6)\n%8 = cast f32 (%6)\n%9 = store void (%7, %8)\n"
+        "%10 = end void (%9, %5, %6)\n%11 = sink void (%10) {name=\"rest\"}\n";
+    static const char *const lists[] = {"LANE:1:2 UPCAST:0:8", "LANE:1:4 UPCAST:0:2",
+                                        "UPCAST:0:2 LANE:0:4", "LANE:1:8 UPCAST:1:2 UPCAST:0:2"};
+    for (int64_t n = 3; n < 61; n += 19)
+        same(text, lists, sizeof lists / sizeof *lists, &n, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_fold_over_two_ranges),
@@ -199,6 +216,7 @@ int main(void) {
         cmocka_unit_test(test_folds_whose_size_moves),
         cmocka_unit_test(test_symbolic_sizes_around_nothing),
         cmocka_unit_test(test_splits_of_a_range_that_nothing_names),
+        cmocka_unit_test(test_rest_inside_of_an_unrolled_axis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
