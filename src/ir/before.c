@@ -38,29 +38,20 @@ static int by_store(const void *pa, const void *pb) {
 
 /* The stores of registers that each END repeats: its effect, those of groups, and of ENDs in it. */
 static tolk_status find_repeats(finder *f, const tolk_allocator *al) {
-    tk_walk_list todo;
-    tk_vec_init(&todo, al);
+    tk_walk_list effects;
+    tk_vec_init(&effects, al);
     bool ok = true;
     for (size_t k = 0; k < f->w->nodes.n && ok; k++) {
         const tolk_uop *end = f->w->nodes.at[k];
         if (!tk_uop_is(end, TK_OP_END))
             continue;
-        tk_walk_map seen;
-        tk_walk_map_init(&seen, al);
-        todo.n = 0;
-        ok = tk_vec_push(&todo, end->src[0]);
-        for (size_t i = 0; i < todo.n && ok; i++) {
-            const tolk_uop *u = todo.at[i];
-            if (tk_uop_is(u, TK_OP_STORE) && reg_of(u))
-                ok = tk_vec_push(&f->repeats, ((repeated){u, end}));
-            uint32_t n = tk_uop_is(u, TK_OP_GROUP) ? u->n_src : tk_uop_is(u, TK_OP_END) ? 1 : 0;
-            for (uint32_t s = 0; s < n && ok; s++)
-                if (!tk_walk_map_get(&seen, u->src[s]->id))
-                    ok = tk_walk_map_put(&seen, u->src[s]->id, 1) && tk_vec_push(&todo, u->src[s]);
-        }
-        tk_walk_map_fini(&seen);
+        effects.n = 0;
+        ok = tk_walk_repeated(end, &effects) == TOLK_OK;
+        for (size_t i = 0; i < effects.n && ok; i++)
+            if (tk_uop_is(effects.at[i], TK_OP_STORE) && reg_of(effects.at[i]))
+                ok = tk_vec_push(&f->repeats, ((repeated){effects.at[i], end}));
     }
-    tk_vec_fini(&todo);
+    tk_vec_fini(&effects);
     if (ok && f->repeats.n)
         qsort(f->repeats.at, f->repeats.n, sizeof *f->repeats.at, by_store);
     for (size_t i = f->repeats.n; i-- > 0 && ok;)

@@ -30,4 +30,9 @@ int64_t tk_dtype_max(tolk_dtype dt);
 /* "f32x4": at most 15 characters and a NUL. Returns buf. */
 const char *tk_dtype_text(tolk_dtype dt, char buf[16]);
 
+/* f16, bf16 or fp8: computed in a wider float and rounded. Lanes are ignored. */
+static inline bool tk_dtype_is_narrow_float(tolk_dtype dtype) {
+    return tolk_dtype_is_float(dtype) && tolk_dtype_bytes(tk_dtype_scalar(dtype)) < 4;
+}
+
 #endif

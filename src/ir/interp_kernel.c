@@ -17,7 +17,7 @@ typedef enum phase { PHASE_OPEN, PHASE_BODY, PHASE_NEXT } phase;
 
 /* f16, bf16 and fp8 sums and products are folded in f32 and rounded once, at the end. */
 static tolk_dtype fold_dtype(const tk_interp_node *k) {
-    bool narrow = tolk_dtype_is_float(k->dt) && tolk_dtype_bytes(k->dt) < 4;
+    bool narrow = tk_dtype_is_narrow_float(k->dt);
     return narrow && tk_uop_int(k->u, TK_A_REDUCE_OP) != TK_ROP_MAX ? TOLK_F32 : k->dt;
 }
 

@@ -293,22 +293,13 @@ static tolk_status special_of(builder *b, tk_interp_node *k) {
                : tk_status_nomem(in->err);
 }
 
-/* What an END repeats: its effect and, in groups, theirs, each once. */
-static bool add_repeated(builder *b, uint32_t effect) {
-    tk_interp_plan *plan = b->plan;
-    tk_walk_map seen;
-    tk_walk_map_init(&seen, b->in->al);
-    size_t next = plan->need.n;
-    bool ok = tk_vec_push(&plan->need, effect);
-    for (; ok && next < plan->need.n; next++) {
-        const tk_interp_node *e = &plan->nodes.at[plan->need.at[next]];
-        for (uint32_t i = 0; ok && e->op == TK_OP_GROUP && i < e->u->n_src; i++) {
-            uint32_t member = plan->src.at[e->src + i];
-            if (!tk_walk_map_get(&seen, member))
-                ok = tk_walk_map_put(&seen, member, 1) && tk_vec_push(&plan->need, member);
-        }
-    }
-    tk_walk_map_fini(&seen);
+static bool add_repeated(builder *b, const tolk_uop *end) {
+    tk_walk_list effects;
+    tk_vec_init(&effects, b->in->al);
+    bool ok = tk_walk_repeated(end, &effects) == TOLK_OK;
+    for (size_t i = 0; ok && i < effects.n; i++)
+        ok = tk_vec_push(&b->plan->need, number_of(b, effects.at[i]));
+    tk_vec_fini(&effects);
     return ok;
 }
 
@@ -325,7 +316,7 @@ static bool add_needs(builder *b, tk_interp_node *k) {
                 ok &= tk_vec_push(&plan->need, plan->src.at[k->src + i]);
         ok &= tk_vec_push(&plan->need, plan->src.at[k->src]);
     } else if (k->op == TK_OP_END && !plan->is_program) {
-        ok = add_repeated(b, plan->src.at[k->src]);
+        ok = add_repeated(b, u);
     } else if (needs_all(k->op)) {
         for (uint32_t i = 0; i < u->n_src; i++)
             ok &= tk_vec_push(&plan->need, plan->src.at[k->src + i]);

@@ -78,6 +78,22 @@ tolk_status tk_walk(const tolk_uop *root, tk_walk_list *out) {
     return tk_walk_gated(root, NULL, NULL, out);
 }
 
+tolk_status tk_walk_repeated(const tolk_uop *end, tk_walk_list *out) {
+    tk_walk_map seen;
+    tk_walk_map_init(&seen, end->graph->al);
+    size_t next = out->n;
+    bool ok = tk_vec_push(out, end->src[0]);
+    for (; ok && next < out->n; next++) {
+        const tolk_uop *u = out->at[next];
+        uint32_t n = tk_uop_is(u, TK_OP_GROUP) ? u->n_src : tk_uop_is(u, TK_OP_END) ? 1 : 0;
+        for (uint32_t i = 0; i < n && ok; i++)
+            if (!tk_walk_map_get(&seen, u->src[i]->id))
+                ok = tk_walk_map_put(&seen, u->src[i]->id, 1) && tk_vec_push(out, u->src[i]);
+    }
+    tk_walk_map_fini(&seen);
+    return ok ? TOLK_OK : TOLK_E_NOMEM;
+}
+
 /* ---- dependence on ranges ---- */
 
 uint32_t tk_walk_closes_from(const tolk_uop *u) {

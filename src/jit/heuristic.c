@@ -62,7 +62,7 @@ static facts look(const tk_kview *v, const tolk_uop *range, const tk_step *steps
             tk_dtype_scalar(dt) != TOLK_INDEX && tk_dtype_scalar(dt) != TOLK_BOOL &&
             (tk_op_is_alu(tk_uop_op(u)) || tk_uop_is(u, TK_OP_LOAD) || tk_uop_is(u, TK_OP_STORE));
         uint32_t bytes = (uint32_t)tolk_dtype_bytes(dt);
-        if (tolk_dtype_is_float(dt) && bytes < 4 && tk_op_is_alu(tk_uop_op(u)))
+        if (tk_dtype_is_narrow_float(dt) && tk_op_is_alu(tk_uop_op(u)))
             bytes = 4; /* narrow floats are computed in f32 */
         if (counts && bytes > f.elem_bytes)
             f.elem_bytes = bytes;

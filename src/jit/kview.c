@@ -116,6 +116,18 @@ const tolk_uop *tk_kview_substitute(const tk_kview *v, const tolk_uop *u,
     return r;
 }
 
+const tolk_uop *tk_kview_of_kind(tolk_graph *g, const tolk_uop *range, tk_axis kind) {
+    tk_attr attrs[4] = {range->attr[0], range->attr[1], {.i = kind}, {.i = 0}};
+    return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, range->src, range->n_src, attrs);
+}
+
+const tolk_uop *tk_kview_make_loop(tolk_graph *g, const tolk_uop *root, const tolk_uop *range,
+                                   int64_t axis) {
+    tk_attr attrs[4] = {{.i = axis}, {.blob = NULL}, {.i = TK_AXIS_LOOP}, {.i = 0}};
+    const tolk_uop *loop = tk_uop(g, TK_OP_RANGE, TOLK_INDEX, range->src, range->n_src, attrs);
+    return loop ? tk_rewrite_substitute(g, root, &range, &loop, 1) : NULL;
+}
+
 const tolk_uop *tk_kview_rebuild(tk_kview *v, tk_kview_fn fn, void *user) {
     tolk_graph *g = v->root->graph;
     const tolk_uop **map = v->map = tk_alloc_zero(v->al, v->n_ids * sizeof *map);

@@ -66,6 +66,16 @@ static inline tk_axis tk_kview_axis(const tolk_uop *range) {
     return (tk_axis)tk_uop_int(range, TK_A_RANGE_KIND);
 }
 
+/* Do the iterations of a range run in any order, also at once? */
+static inline bool tk_kview_is_unordered(const tolk_uop *range) {
+    return tk_kview_axis(range) == TK_AXIS_GLOBAL || tk_kview_axis(range) == TK_AXIS_THREAD;
+}
+/* The range of that name (axis and sub) and size with another kind; NULL on failure. */
+const tolk_uop *tk_kview_of_kind(tolk_graph *g, const tolk_uop *range, tk_axis kind);
+/* The graph below root where the range is a loop of that new axis number. NULL on failure. */
+const tolk_uop *tk_kview_make_loop(tolk_graph *g, const tolk_uop *root, const tolk_uop *range,
+                                   int64_t axis);
+
 /* The graph below u (a node of v) with each from[i] replaced by to[i], where from[i] is not closed:
  * in a node that closes a RANGE among from[], that range is another one and all below is left as it
  * is. NULL on failure. */

@@ -99,6 +99,9 @@ bool tk_lower_indexes(const tk_kview *v, const tolk_uop *buffer, const tolk_uop 
 /* lower_empty.c: accesses inside of loops that may have no iteration get a gate. flattened: the
  * leading global ranges of the sink's effects become the flattened range. NULL on failure. */
 const tolk_uop *tk_lower_empty(tk_pass *p, const tolk_uop *root, bool flattened);
+/* lower_span.c: the effects of a sink with its groups taken apart, appended to out in their order.
+ * False when out of memory. */
+bool tk_lower_effects(const tolk_uop *sink, tk_uops *out);
 /* lower_span.c: number of ranges of an END, from source 1, that go into the flattened range. */
 uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end);
 

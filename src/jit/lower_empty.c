@@ -138,19 +138,13 @@ static bool may_be_unneeded(const tk_kview *v, const tolk_uop *access) {
     return false;
 }
 
-/* The effects of the sink, groups taken apart. */
 static bool find_flattened(emptiness *e) {
-    tk_uops todo;
-    tk_vec_init(&todo, e->v.al);
-    bool ok = tk_vec_push(&todo, e->v.root);
-    while (ok && todo.n) {
-        const tolk_uop *u = tk_vec_pop(&todo);
-        e->flattened[u->id] = tk_uop_is(u, TK_OP_END);
-        bool inner = tk_uop_is(u, TK_OP_SINK) || tk_uop_is(u, TK_OP_GROUP);
-        for (uint32_t i = 0; inner && i < u->n_src && ok; i++)
-            ok = tk_vec_push(&todo, u->src[i]);
-    }
-    tk_vec_fini(&todo);
+    tk_uops effects;
+    tk_vec_init(&effects, e->v.al);
+    bool ok = tk_lower_effects(e->v.root, &effects);
+    for (size_t i = 0; i < effects.n; i++)
+        e->flattened[effects.at[i]->id] = tk_uop_is(effects.at[i], TK_OP_END);
+    tk_vec_fini(&effects);
     return ok;
 }
 

@@ -139,21 +139,6 @@ static bool escapes(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
-static const tolk_uop *demoted(tolk_graph *g, const tolk_uop *range, int64_t axis) {
-    tk_attr attrs[4] = {{.i = axis}, {.blob = NULL}, {.i = TK_AXIS_LOOP}, {.i = 0}};
-    return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, range->src, range->n_src, attrs);
-}
-
-typedef struct exchange {
-    const tolk_uop *from, *to;
-} exchange;
-
-static const tolk_uop *replace(void *user, const tk_kview *v, const tolk_uop *u,
-                               const tolk_uop **src, uint32_t n) {
-    const exchange *s = user;
-    return u == s->from ? s->to : tk_uop_with_src(v->root->graph, u, src, n);
-}
-
 static bool two_lanes(const tk_kview *v, const tolk_uop *range) {
     for (size_t k = 0; k < v->order.n; k++) {
         const tolk_uop *u = v->order.at[k];
@@ -220,11 +205,8 @@ const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root) {
                     "registers depend on");
             return root;
         }
-        exchange s = {bad, demoted(p->g, bad, axis)};
-        const tolk_uop *next = s.to ? tk_kview_rebuild(&v, replace, &s) : NULL;
         tk_kview_fini(&v);
-        if (!next)
+        if (!(root = tk_kview_make_loop(p->g, root, bad, axis)))
             return NULL;
-        root = next;
     }
 }

@@ -12,6 +12,7 @@
 #include "jit/lower.h"
 
 #include "ir/bounds.h"
+#include "ir/dtype.h"
 #include "ir/softnarrow.h"
 #include "ir/sym.h"
 
@@ -21,10 +22,6 @@
 enum { ENOUGH = 256 };
 /* If one iteration of the flattened range is more work than this, it looks at the cancel flag. */
 #define LONG_WORK 2e7
-
-static bool is_unordered(tk_axis kind) {
-    return kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD;
-}
 
 /* Does any AFTER make memory that all see wait for an effect? */
 static bool effects_depend(const tk_kview *v) {
@@ -39,8 +36,7 @@ static bool effects_depend(const tk_kview *v) {
     return false;
 }
 
-/* The effects of a sink with its groups taken apart. */
-static bool flat_effects(const tolk_uop *sink, tk_uops *out) {
+bool tk_lower_effects(const tolk_uop *sink, tk_uops *out) {
     tk_uops todo;
     tk_vec_init(&todo, out->al);
     bool ok = tk_vec_push(&todo, sink);
@@ -59,7 +55,7 @@ static bool flat_effects(const tolk_uop *sink, tk_uops *out) {
 
 static bool is_unordered_effect(const tolk_uop *e) {
     return tk_uop_is(e, TK_OP_END) && tk_uop_is(e->src[1], TK_OP_RANGE) &&
-           is_unordered(tk_kview_axis(e->src[1]));
+           tk_kview_is_unordered(e->src[1]);
 }
 
 enum { LOADED = 1, STORED = 2 };
@@ -111,7 +107,7 @@ static bool effects_meet(const tk_kview *v, const tk_uops *effects, bool *failed
 static bool find_order(const tk_kview *v, bool *in_order) {
     tk_uops effects;
     tk_vec_init(&effects, v->al);
-    bool failed = !flat_effects(v->root, &effects);
+    bool failed = !tk_lower_effects(v->root, &effects);
     *in_order = !failed && (effects_depend(v) || effects_meet(v, &effects, &failed));
     tk_vec_fini(&effects);
     return !failed;
@@ -132,8 +128,7 @@ uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end) {
     int64_t total = 1;
     for (uint32_t i = 1; i < end->n_src && total < ENOUGH; i++, n++) {
         const tolk_uop *r = end->src[i];
-        if (!tk_uop_is(r, TK_OP_RANGE) || !is_unordered(tk_kview_axis(r)) ||
-            is_dependent(v, end, i))
+        if (!tk_uop_is(r, TK_OP_RANGE) || !tk_kview_is_unordered(r) || is_dependent(v, end, i))
             break;
         int64_t size = tk_uop_is_const(r->src[0]) ? r->src[0]->attr[0].i : ENOUGH;
         total = size < ENOUGH ? total * (size > 0 ? size : 1) : ENOUGH;
@@ -337,7 +332,7 @@ static bool list_lost_params(tk_lower *l) {
                     size = tk_sym_mul(g, size, shape->src[i]);
             u = size ? tk_uop_with_src(g, u, &size, 1) : NULL;
         }
-        if (u && tolk_dtype_is_float(u->dtype) && tolk_dtype_bytes(u->dtype) < 4)
+        if (u && tk_dtype_is_narrow_float(u->dtype))
             u = tk_uop(g, TK_OP_PARAM, tk_softnarrow_code(u->dtype), u->src, u->n_src, u->attr);
         ok = u && tk_lower_place(l, u) >= 0;
     }
@@ -380,7 +375,7 @@ static const tolk_uop *run(tk_lower *l) {
     const tolk_uop *sink = l->v.root, *result = NULL;
     tk_uops effects;
     tk_vec_init(&effects, l->al);
-    if (!flat_effects(sink, &effects))
+    if (!tk_lower_effects(sink, &effects))
         goto done;
     bool one = l->in_order;
     const tolk_uop *total = tk_uop_index_const(g, one ? 1 : 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "jit/opt.h"
 
+#include "ir/dtype.h"
 #include "ir/scalar.h"
 #include "ir/sym.h"
 #include "jit/repeat.h"
@@ -186,10 +187,6 @@ static const tolk_uop *with_ranges(const split *s, const tolk_uop *u, const tolk
     return r;
 }
 
-static bool is_narrow_float(tolk_dtype dt) {
-    return tolk_dtype_is_float(dt) && tolk_dtype_bytes(dt) < 4;
-}
-
 static const tolk_uop *split_reduce(const split *s, const tolk_uop *u, const tolk_uop **src,
                                     uint32_t n) {
     tk_rop rop = (tk_rop)tk_uop_int(u, TK_A_REDUCE_OP);
@@ -199,7 +196,7 @@ static const tolk_uop *split_reduce(const split *s, const tolk_uop *u, const tol
         src[0] = tk_uop3(s->g, TK_OP_WHERE, s->guard, src[0], id);
     }
     /* Partial results of narrow sums stay in f32, as the whole fold does. */
-    bool widen = s->partials && is_narrow_float(dt) && rop != TK_ROP_MAX;
+    bool widen = s->partials && tk_dtype_is_narrow_float(dt) && rop != TK_ROP_MAX;
     if (widen)
         src[0] = tk_uop_cast(s->g, src[0], TOLK_F32);
     if (!src[0])

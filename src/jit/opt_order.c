@@ -140,16 +140,6 @@ bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
            kind == TK_AXIS_WARP || is_parallel(v, range, true);
 }
 
-typedef struct exchange {
-    const tolk_uop *from, *to;
-} exchange;
-
-static const tolk_uop *replace(void *user, const tk_kview *v, const tolk_uop *u,
-                               const tolk_uop **src, uint32_t n) {
-    const exchange *x = user;
-    return u == x->from ? x->to : tk_uop_with_src(v->root->graph, u, src, n);
-}
-
 /* Is the order in which a range of that kind takes stores not that of a loop? */
 static bool meets(const tk_kview *v, const tolk_uop *range) {
     tk_axis kind = tk_kview_axis(range);
@@ -170,19 +160,16 @@ const tolk_uop *tk_opt_order_given(tolk_graph *g, const tolk_uop *root) {
         tk_kview v;
         if (!tk_kview_init(&v, root))
             return tk_graph_fail(g, TOLK_E_NOMEM, "out of memory");
-        exchange x = {NULL, NULL};
-        for (size_t r = 0; r < v.ranges.n && !x.from; r++)
+        const tolk_uop *range = NULL;
+        for (size_t r = 0; r < v.ranges.n && !range; r++)
             if (meets(&v, v.ranges.at[r]))
-                x.from = v.ranges.at[r];
-        const tolk_uop *next = tk_graph_failed(g) ? NULL : root;
-        if (x.from && next) {
-            tk_attr attrs[4] = {{.i = axis}, {.blob = NULL}, {.i = TK_AXIS_LOOP}, {.i = 0}};
-            x.to = tk_uop(g, TK_OP_RANGE, TOLK_INDEX, x.from->src, x.from->n_src, attrs);
-            next = x.to ? tk_kview_rebuild(&v, replace, &x) : NULL;
-        }
+                range = v.ranges.at[r];
         tk_kview_fini(&v);
-        if (!next || next == root)
-            return next;
-        root = next;
+        if (tk_graph_failed(g))
+            return NULL;
+        if (!range)
+            return root;
+        if (!(root = tk_kview_make_loop(g, root, range, axis)))
+            return NULL;
     }
 }

@@ -31,16 +31,11 @@ static bool is_grouped(const tk_kview *v, const tolk_uop *u) {
            u->src[1]->src[0]->attr[0].i > 0 && !depends_on_loops(v, u);
 }
 
-static const tolk_uop *range_of_kind(tolk_graph *g, const tolk_uop *range, tk_axis kind) {
-    tk_attr attrs[4] = {range->attr[0], range->attr[1], {.i = kind}, {.i = 0}};
-    return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, range->src, range->n_src, attrs);
-}
-
 static bool take_apart(tk_pass *p, const tk_kview *v, grouped *r, int64_t slot) {
     tolk_graph *g = p->g;
     const tolk_uop *range = r->reduce->src[1], *size = range->src[0];
-    const tolk_uop *global = range_of_kind(g, range, TK_AXIS_GLOBAL);
-    const tolk_uop *loop = range_of_kind(g, range, TK_AXIS_REDUCE);
+    const tolk_uop *global = tk_kview_of_kind(g, range, TK_AXIS_GLOBAL);
+    const tolk_uop *loop = tk_kview_of_kind(g, range, TK_AXIS_REDUCE);
     tk_attr attrs[4] = {{.i = slot}, {.i = TK_SPACE_LOCAL}, {.i = 0}, {.blob = NULL}};
     const tolk_uop *buffer = tk_uop(g, TK_OP_BUFFER, r->reduce->dtype, &size, 1, attrs);
     if (!global || !loop || !buffer)

@@ -20,10 +20,6 @@ typedef struct narrower {
     tk_uops wide;
 } narrower;
 
-static bool is_narrow(tolk_dtype dt) {
-    return tolk_dtype_is_float(dt) && tolk_dtype_bytes(tk_dtype_scalar(dt)) < 4;
-}
-
 /* The code of an f32 result. */
 static const tolk_uop *rounded(narrower *w, tolk_dtype dt, const tolk_uop *x) {
     const tolk_uop *code = tk_softnarrow_round(w->g, dt, x);
@@ -64,7 +60,7 @@ static const tolk_uop *alu(narrower *w, const tolk_uop *u, const tolk_uop **src,
     tolk_graph *g = w->g;
     tk_op op = tk_uop_op(u);
     tolk_dtype to = u->dtype, from = u->src[0]->dtype;
-    tolk_dtype code = is_narrow(to) ? tk_softnarrow_code(to) : to;
+    tolk_dtype code = tk_dtype_is_narrow_float(to) ? tk_softnarrow_code(to) : to;
     if (op == TK_OP_WHERE)
         return tk_uop3(g, op, src[0], src[1], src[2]);
     if (op == TK_OP_BITCAST)
@@ -74,33 +70,34 @@ static const tolk_uop *alu(narrower *w, const tolk_uop *u, const tolk_uop **src,
                        tk_uop_const(g, code, (uint64_t)1 << (tk_dtype_bits(to) - 1)));
     const tolk_uop *x[3] = {NULL, NULL, NULL};
     for (uint32_t i = 0; i < n && i < 3; i++)
-        if (!(x[i] = is_narrow(u->src[i]->dtype) ? widened(w, from, src[i]) : src[i]))
+        if (!(x[i] =
+                  tk_dtype_is_narrow_float(u->src[i]->dtype) ? widened(w, from, src[i]) : src[i]))
             return NULL;
     if (op == TK_OP_CAST)
-        return is_narrow(to) ? rounded(w, to, tk_softnarrow_to_odd(g, x[0]))
-                             : tk_uop_cast(g, x[0], to);
+        return tk_dtype_is_narrow_float(to) ? rounded(w, to, tk_softnarrow_to_odd(g, x[0]))
+                                            : tk_uop_cast(g, x[0], to);
     if (op == TK_OP_MULACC)
         return mulacc(w, to, x);
     if (op == TK_OP_RECIPROCAL)
         return rounded(w, to, tk_uop2(g, TK_OP_FDIV, tk_uop_const(g, TOLK_F32, 0x3f800000), x[0]));
     const tolk_uop *r = n == 1 ? tk_uop1(g, op, x[0]) : tk_uop2(g, op, x[0], x[1]);
-    return is_narrow(to) ? rounded(w, to, r) : r;
+    return tk_dtype_is_narrow_float(to) ? rounded(w, to, r) : r;
 }
 
 static const tolk_uop *convert(void *user, const tk_kview *v, const tolk_uop *u,
                                const tolk_uop **src, uint32_t n) {
     (void)v;
     narrower *w = user;
-    bool narrow = is_narrow(u->dtype);
+    bool narrow = tk_dtype_is_narrow_float(u->dtype);
     for (uint32_t i = 0; i < n; i++)
-        narrow |= is_narrow(u->src[i]->dtype);
+        narrow |= tk_dtype_is_narrow_float(u->src[i]->dtype);
     if (!narrow)
         return tk_uop_with_src(w->g, u, src, n);
     if (tk_op_is_alu(tk_uop_op(u)))
         return alu(w, u, src, n);
     if (tk_uop_is(u, TK_OP_REDUCE))
         return reduce(w, u, src, n);
-    tolk_dtype dt = is_narrow(u->dtype) ? tk_softnarrow_code(u->dtype) : u->dtype;
+    tolk_dtype dt = tk_dtype_is_narrow_float(u->dtype) ? tk_softnarrow_code(u->dtype) : u->dtype;
     if (tk_uop_is(u, TK_OP_CONST))
         return tk_uop_const(w->g, dt, tk_uop_bits(u));
     return tk_uop(w->g, tk_uop_op(u), dt, src, n, u->attr);
@@ -115,7 +112,7 @@ tolk_status tk_pass_narrow(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     tk_vec_init(&w.wide, v.al);
     bool any = false;
     for (size_t k = 0; k < v.order.n && !any; k++)
-        any = is_narrow(v.order.at[k]->dtype);
+        any = tk_dtype_is_narrow_float(v.order.at[k]->dtype);
     const tolk_uop *r = any ? tk_kview_rebuild(&v, convert, &w) : *root;
     tk_map_fini(&w.codes);
     tk_vec_fini(&w.wide);

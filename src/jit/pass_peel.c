@@ -10,6 +10,7 @@
  *         copies more than MAX_COPY nodes.
  */
 #include "ir/bounds.h"
+#include "ir/dtype.h"
 #include "ir/rewrite.h"
 #include "ir/sym.h"
 #include "jit/affine.h"
@@ -92,7 +93,7 @@ static bool find_cut(tk_pass *p, const tk_kview *v, tk_step *steps, const tolk_u
     bool reduce = tk_uop_is(closer, TK_OP_REDUCE);
     if (reduce && closer->n_src != 2)
         return false;
-    if (reduce && tolk_dtype_is_float(closer->dtype) && tolk_dtype_bytes(closer->dtype) < 4)
+    if (reduce && tk_dtype_is_narrow_float(closer->dtype))
         return false;
     tk_affine_steps(v, range, steps);
     const tolk_uop *size = range->src[0];
@@ -201,18 +202,14 @@ static const tolk_uop *end_with(tk_pass *p, const tk_kview *v, const tk_step *st
     return r;
 }
 
-static bool is_unordered(const tolk_uop *range) {
-    tk_axis kind = tk_kview_axis(range);
-    return kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD;
-}
-
 /* First source of the END that is split. Parts run one after the other, so loops in order around
  * the one that is split stay around both; unordered ones may be in each part. */
 static uint32_t first_split(const cut *c) {
     uint32_t at = 1;
     bool ordered = false;
     for (; c->closer->src[at] != c->range; at++)
-        ordered |= tk_uop_is(c->closer->src[at], TK_OP_RANGE) && !is_unordered(c->closer->src[at]);
+        ordered |= tk_uop_is(c->closer->src[at], TK_OP_RANGE) &&
+                   !tk_kview_is_unordered(c->closer->src[at]);
     return ordered ? at : 1;
 }
 
@@ -245,8 +242,7 @@ static const tolk_uop *rolled_up(tk_pass *p, const cut *c, uint32_t first, const
         const tolk_uop *r = c->closer->src[i];
         if (!tk_uop_is(r, TK_OP_RANGE) || tk_kview_axis(r) != TK_AXIS_UPCAST)
             continue;
-        tk_attr attrs[4] = {r->attr[0], r->attr[1], {.i = TK_AXIS_LOOP}, {.i = 0}};
-        const tolk_uop *loop = tk_uop(p->g, TK_OP_RANGE, TOLK_INDEX, r->src, r->n_src, attrs);
+        const tolk_uop *loop = tk_kview_of_kind(p->g, r, TK_AXIS_LOOP);
         ok = loop && tk_vec_push(&from, r) && tk_vec_push(&to, loop);
     }
     const tolk_uop *u = ok ? tk_rewrite_substitute(p->g, rest, from.at, to.at, from.n) : NULL;
@@ -259,7 +255,7 @@ static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step
                                     const cut *c) {
     tolk_graph *g = p->g;
     /* The range of unordered iterations stays even for a single one: it says that they are. */
-    bool one_left = tk_uop_is_int(c->rest, 1) && !is_unordered(c->range);
+    bool one_left = tk_uop_is_int(c->rest, 1) && !tk_kview_is_unordered(c->range);
     const tolk_uop *main_range = resized(g, c->range, c->main);
     const tolk_uop *rest_range = one_left ? NULL : resized(g, c->range, c->rest);
     /* Two parts of one size would be one node. */

@@ -9,14 +9,15 @@
 
 #include "ir/bounds.h"
 #include "ir/rewrite.h"
+#include "ir/walk.h"
 
 #include <stdlib.h>
 
 typedef struct repeater {
     tolk_graph *g;
     tk_kview v;
-    tk_uops effects;     /* what one END repeats, each once */
-    const tolk_uop **to; /* by id: what stands in their place */
+    tk_walk_list effects; /* what one END repeats, each once */
+    const tolk_uop **to;  /* by id: what stands in their place */
 } repeater;
 
 static int by_id(const void *pa, const void *pb) {
@@ -29,20 +30,10 @@ static uint32_t inner_effects(const tolk_uop *u) {
     return tk_uop_is(u, TK_OP_GROUP) ? u->n_src : tk_uop_is(u, TK_OP_END) ? 1 : 0;
 }
 
-/* What the END repeats: stores, groups and inner ENDs, those inside of others first. */
+/* What the END repeats, those inside of others first. */
 static bool find_effects(repeater *r, const tolk_uop *end) {
-    for (size_t i = 0; i < r->effects.n; i++)
-        r->to[r->effects.at[i]->id] = NULL;
     r->effects.n = 0;
-    bool ok = tk_vec_push(&r->effects, end->src[0]);
-    for (size_t next = 0; ok && next < r->effects.n; next++) {
-        const tolk_uop *u = r->effects.at[next];
-        for (uint32_t i = 0; ok && i < inner_effects(u); i++)
-            if (!r->to[u->src[i]->id]) {
-                r->to[u->src[i]->id] = u->src[i];
-                ok = tk_vec_push(&r->effects, u->src[i]);
-            }
-    }
+    bool ok = tk_walk_repeated(end, &r->effects) == TOLK_OK;
     if (ok)
         qsort(r->effects.at, r->effects.n, sizeof *r->effects.at, by_id);
     return ok;

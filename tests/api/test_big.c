@@ -9,19 +9,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-static rt r;
-
-static int setup(void **state) {
-    (void)state;
-    rt_open(&r, NULL, NULL);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    rt_close(&r);
-    return 0;
-}
+RT_FIXTURE
 
 /* Zeros that take memory only where they are written. */
 static void *sparse(size_t bytes) {

@@ -9,19 +9,7 @@
 #define SECONDS (TK_TEST_ASAN || TK_TEST_TSAN ? 100.0 : 10.0)
 enum { STORES = 4096, STRIDE = 17 };
 
-static rt r;
-
-static int setup(void **state) {
-    (void)state;
-    rt_open(&r, NULL, NULL);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    rt_close(&r);
-    return 0;
-}
+RT_FIXTURE
 
 /* Compile with these loop options; NULL: refused. */
 static tolk_program *in_time(const tolk_uop *kernel, const char *opts, const char *what) {

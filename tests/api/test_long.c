@@ -18,19 +18,7 @@ typedef enum shape {
     FIBONACCI   /* v op what was before v */
 } shape;
 
-static rt r;
-
-static int setup(void **state) {
-    (void)state;
-    rt_open(&r, NULL, NULL);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    rt_close(&r);
-    return 0;
-}
+RT_FIXTURE
 
 /* y[i] = the chain over x[i] and z[i]. */
 static const tolk_uop *chain(tolk_graph *g, binary op, tolk_dtype dtype, shape s, int length) {

@@ -20,19 +20,7 @@ enum { MANY = 20000 };
 #define SMALL_WORK 1000.0 /* runs on the caller's thread */
 #define TEAM_WORK 1e7     /* is worth a team */
 
-static rt r;
-
-static int setup(void **state) {
-    (void)state;
-    rt_open(&r, NULL, NULL);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    rt_close(&r);
-    return 0;
-}
+RT_FIXTURE
 
 /* ---- a kernel that takes notes ---- */
 

@@ -23,19 +23,7 @@
 #define ARCH TK_ARCH_AARCH64
 #endif
 
-static rt r;
-
-static int setup(void **state) {
-    (void)state;
-    rt_open(&r, NULL, NULL);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    rt_close(&r);
-    return 0;
-}
+RT_FIXTURE
 
 typedef struct object {
     LLVMMemoryBufferRef buffer;

@@ -57,6 +57,20 @@ RT_UNUSED static void rt_close(rt *r) {
     r->ctx = NULL;
 }
 
+/* A context `r` without a disk cache for all tests of a group: setup and teardown of it. */
+#define RT_FIXTURE                                                                                 \
+    static rt r;                                                                                   \
+    static int setup(void **state) {                                                               \
+        (void)state;                                                                               \
+        rt_open(&r, NULL, NULL);                                                                   \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static int teardown(void **state) {                                                            \
+        (void)state;                                                                               \
+        rt_close(&r);                                                                              \
+        return 0;                                                                                  \
+    }
+
 /* Compile a text. Returns the status. */
 RT_UNUSED static tolk_status rt_try(rt *r, const char *text, const tolk_compile_opts *opts,
                                     tolk_program **out, tolk_error *err) {
