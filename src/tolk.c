@@ -10,12 +10,14 @@
 #include "base/strbuf.h"
 #include "cpu/cpu_device.h"
 #include "jit/llvm_api.h"
+#include "jit/pipeline.h"
 
 #include <string.h>
 
 /* A letter that no pass has is most likely a mistake. */
 static void check_dump(tolk_ctx *ctx) {
-    static const char known[] = "POGEVNDFL"; /* docs/environment.md; a test compares them */
+    char known[TK_PIPELINE_LETTERS];
+    tk_pipeline_letters(known);
     const char *letters = tk_env_get(ctx, "TOLK_DUMP");
     if (letters && letters[strspn(letters, known)])
         tk_log(ctx, TOLK_LOG_WARNING,

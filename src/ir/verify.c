@@ -1,46 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/verify.h"
 
+#include "ir/locate.h"
 #include "ir/shape.h"
 #include "ir/verify_parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- messages ---- */
 
-/* What a message says of a node. */
-typedef struct location {
-    tk_verify_name name;
-    uint32_t number;       /* as tolk_print(root) numbers it; TK_NO_NODE if not below the root */
-    const tk_place *place; /* NULL: there is none */
-} location;
-
-static location locate(const tk_verify_cx *cx, const tolk_uop *u) {
-    const tolk_graph *g = cx->root->graph;
-    const tk_place *root = tk_graph_place(g, cx->root->id);
-    location l = {.number = TK_NO_NODE, .place = root ? tk_graph_place(g, u->id) : NULL};
-    tk_walk_list nodes;
-    tk_vec_init(&nodes, cx->al);
-    tolk_status st = tk_walk(cx->root, &nodes);
-    for (size_t i = 0; st == TOLK_OK && i < nodes.n; i++) {
-        if (nodes.at[i] == u)
-            l.number = (uint32_t)i;
-        /* Numbers of two texts, or of none, would be mixed. */
-        const tk_place *place = l.place ? tk_graph_place(g, nodes.at[i]->id) : NULL;
-        if (!place || place->text != root->text)
-            l.place = NULL;
-    }
-    tk_vec_fini(&nodes);
-    if (l.place)
-        snprintf(l.name.text, sizeof l.name.text, "%%%llu", (unsigned long long)l.place->number);
-    else
-        snprintf(l.name.text, sizeof l.name.text, "%%%u", l.number);
-    return l;
-}
-
 tk_verify_name tk_verify_name_of(const tk_verify_cx *cx, const tolk_uop *u) {
-    return cx->err ? locate(cx, u).name : (tk_verify_name){""};
+    tk_verify_name name = {""};
+    if (cx->err)
+        memcpy(name.text, tk_locate(cx->root, u).name, sizeof name.text);
+    return name;
 }
 
 /* "%N" before the message, which begins with the op, and the place beside it. */
@@ -48,12 +23,9 @@ static tolk_status fail(const tk_verify_cx *cx, const tolk_uop *u, tolk_status c
                         const char *msg) {
     if (!cx->err)
         return code;
-    location l = locate(cx, u);
-    tk_status_fail(cx->err, code, l.number, "%s %s", l.name.text, msg);
-    if (l.place) {
-        cx->err->line = l.place->line;
-        cx->err->column = l.place->column;
-    }
+    tk_location at = tk_locate(cx->root, u);
+    tk_status_fail(cx->err, code, at.number, "%s %s", at.name, msg);
+    tk_locate_error(&at, cx->err);
     return code;
 }
 

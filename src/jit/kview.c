@@ -116,6 +116,26 @@ const tolk_uop *tk_kview_substitute(const tk_kview *v, const tolk_uop *u,
     return r;
 }
 
+bool tk_kview_meets_lanes(const tk_kview *v, const tolk_uop *range) {
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *u = v->order.at[k];
+        if (!tk_kview_involves(v, u, range))
+            continue;
+        for (size_t r = 0; r < v->ranges.n; r++)
+            if (v->ranges.at[r] != range && tk_kview_axis(v->ranges.at[r]) == TK_AXIS_LANE &&
+                tk_kview_involves(v, u, v->ranges.at[r]))
+                return true;
+    }
+    return false;
+}
+
+bool tk_kview_sizes_depend(const tk_kview *v, const tolk_uop *range) {
+    for (size_t r = 0; r < v->ranges.n; r++)
+        if (tk_kview_depends(v, v->ranges.at[r]->src[0], range))
+            return true;
+    return false;
+}
+
 const tolk_uop *tk_kview_of_kind(tolk_graph *g, const tolk_uop *range, tk_axis kind) {
     tk_attr attrs[4] = {range->attr[0], range->attr[1], {.i = kind}, {.i = 0}};
     return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, range->src, range->n_src, attrs);

@@ -70,6 +70,10 @@ static inline tk_axis tk_kview_axis(const tolk_uop *range) {
 static inline bool tk_kview_is_unordered(const tolk_uop *range) {
     return tk_kview_axis(range) == TK_AXIS_GLOBAL || tk_kview_axis(range) == TK_AXIS_THREAD;
 }
+/* Is there a node that involves both the range and another one of kind lane? */
+bool tk_kview_meets_lanes(const tk_kview *v, const tolk_uop *range);
+/* Does the size of another loop depend on this one? */
+bool tk_kview_sizes_depend(const tk_kview *v, const tolk_uop *range);
 /* The range of that name (axis and sub) and size with another kind; NULL on failure. */
 const tolk_uop *tk_kview_of_kind(tolk_graph *g, const tolk_uop *range, tk_axis kind);
 /* The graph below root where the range is a loop of that new axis number. NULL on failure. */

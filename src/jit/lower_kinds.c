@@ -139,27 +139,6 @@ static bool escapes(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
-static bool two_lanes(const tk_kview *v, const tolk_uop *range) {
-    for (size_t k = 0; k < v->order.n; k++) {
-        const tolk_uop *u = v->order.at[k];
-        if (!tk_kview_involves(v, u, range))
-            continue;
-        for (size_t r = 0; r < v->ranges.n; r++)
-            if (v->ranges.at[r] != range && tk_kview_axis(v->ranges.at[r]) == TK_AXIS_LANE &&
-                tk_kview_involves(v, u, v->ranges.at[r]))
-                return true;
-    }
-    return false;
-}
-
-/* A loop has one size: it cannot be another one in each lane or copy. */
-static bool sizes_depend(const tk_kview *v, const tolk_uop *range) {
-    for (size_t r = 0; r < v->ranges.n; r++)
-        if (tk_kview_depends(v, v->ranges.at[r]->src[0], range))
-            return true;
-    return false;
-}
-
 static bool keeps_kind(const tk_kview *v, const tolk_uop *range) {
     tk_axis kind = tk_kview_axis(range);
     const tolk_uop *size = range->src[0];
@@ -167,12 +146,12 @@ static bool keeps_kind(const tk_kview *v, const tolk_uop *range) {
     if (kind == TK_AXIS_LANE) {
         if (!power_of_two(n) || n > TOLK_MAX_LANES || n < 2)
             return false;
-        if (two_lanes(v, range) && !folds_halves(v, range))
+        if (tk_kview_meets_lanes(v, range) && !folds_halves(v, range))
             return false;
     } else if (n < 1 || n > MAX_UNROLL) {
         return false;
     }
-    if (!order_allows(v, range) || (sizes_depend(v, range) && !folds_halves(v, range)))
+    if (!order_allows(v, range) || (tk_kview_sizes_depend(v, range) && !folds_halves(v, range)))
         return false;
     if (!folds_halves(v, range) && escapes(v, range))
         return false;
@@ -194,7 +173,8 @@ const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root) {
             if (!keeps_kind(&v, range))
                 bad = range;
             blocked |= kind == TK_AXIS_LANE && folds_halves(&v, range) &&
-                       (two_lanes(&v, range) || sizes_depend(&v, range) || escapes(&v, range));
+                       (tk_kview_meets_lanes(&v, range) || tk_kview_sizes_depend(&v, range) ||
+                        escapes(&v, range));
         }
         if (!bad) {
             tk_kview_fini(&v);

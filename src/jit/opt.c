@@ -415,27 +415,6 @@ static tolk_status apply_swap(tk_kview *v, const tolk_uop *a, const tolk_uop *b,
 static tolk_status apply_padto(tk_kview *v, const tolk_uop *range, const tk_opt *opt,
                                const tolk_uop **root, tolk_error *err);
 
-static bool two_lane_ranges(const tk_kview *v, const tolk_uop *range) {
-    for (size_t k = 0; k < v->order.n; k++) {
-        const tolk_uop *u = v->order.at[k];
-        if (!tk_kview_involves(v, u, range))
-            continue;
-        for (size_t r = 0; r < v->ranges.n; r++)
-            if (v->ranges.at[r] != range && tk_kview_axis(v->ranges.at[r]) == TK_AXIS_LANE &&
-                tk_kview_involves(v, u, v->ranges.at[r]))
-                return true;
-    }
-    return false;
-}
-
-/* Does the size of another loop depend on this one? */
-static bool sizes_depend(const tk_kview *v, const tolk_uop *range) {
-    for (size_t r = 0; r < v->ranges.n; r++)
-        if (tk_kview_depends(v, v->ranges.at[r]->src[0], range))
-            return true;
-    return false;
-}
-
 static bool is_parent(const tk_kview *v, const tolk_uop *range) {
     for (size_t r = 0; r < v->ranges.n; r++)
         for (uint32_t i = 1; i < v->ranges.at[r]->n_src; i++)
@@ -449,8 +428,11 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
     if (opt->axis >= axes->n) {
         char text[64];
         tk_opt_text(opt, text, sizeof text);
+        if (!axes->n)
+            return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                                  "loop option %s: the kernel has no axis", text);
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                              "loop option %s: the kernel has %zu axes", text, axes->n);
+                              "loop option %s: expected an axis from 0 to %zu", text, axes->n - 1);
     }
     const tolk_uop *range = axes->at[opt->axis];
     tk_axis kind = tk_kview_axis(range);
@@ -459,7 +441,7 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
     bool splittable = kind == TK_AXIS_GLOBAL || kind == TK_AXIS_LOOP || kind == TK_AXIS_THREAD;
     if ((opt->kind == TK_OPT_UPCAST || opt->kind == TK_OPT_LANE || opt->kind == TK_OPT_UNROLL ||
          opt->kind == TK_OPT_GROUPTOP) &&
-        sizes_depend(v, range))
+        tk_kview_sizes_depend(v, range))
         return refuse(err, opt, sized);
     switch (opt->kind) {
     case TK_OPT_SWAP:
@@ -467,7 +449,7 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
             return refuse(err, opt, "the second axis does not exist");
         if (kind != TK_AXIS_GLOBAL || tk_kview_axis(axes->at[opt->arg]) != TK_AXIS_GLOBAL)
             return refuse(err, opt, "both axes must be global");
-        if (sizes_depend(v, range) || sizes_depend(v, axes->at[opt->arg]))
+        if (tk_kview_sizes_depend(v, range) || tk_kview_sizes_depend(v, axes->at[opt->arg]))
             return refuse(err, opt, sized);
         if (is_parent(v, range) || is_parent(v, axes->at[opt->arg]))
             return refuse(err, opt, "another loop names the axis as one around it");
@@ -526,7 +508,7 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
             return refuse(err, opt, "it changes the order of a float sum, and strict forbids that");
         if (!tk_opt_parallel(v, range))
             return refuse(err, opt, in_order);
-        if (two_lane_ranges(v, range))
+        if (tk_kview_meets_lanes(v, range))
             return refuse(err, opt, "something already depends on another lane axis");
         return split_range(v, range, opt, amount, TK_AXIS_LANE, root, err);
     case TK_OPT_THREAD:

@@ -4,12 +4,14 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "ir/walk.h"
+#include "ir/locate.h"
 #include "jit/repeat.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* The compiler. Each row: name, letter of TOLK_DUMP, the pass, the stage it leaves. */
+/* The compiler. Each row: name, letter of TOLK_DUMP (docs/environment.md; a test compares them),
+ * the pass, the stage it leaves. */
 static const struct {
     const char *name;
     char letter;
@@ -27,6 +29,14 @@ static const struct {
     {"lower", 'L', tk_pass_lower, TOLK_STAGE_PROGRAM},
 };
 enum { N_PASSES = sizeof passes / sizeof *passes, PASS_OPTS = 1 };
+
+_Static_assert((int)N_PASSES < (int)TK_PIPELINE_LETTERS, "room for each letter and a NUL");
+
+void tk_pipeline_letters(char letters[TK_PIPELINE_LETTERS]) {
+    for (int i = 0; i < N_PASSES; i++)
+        letters[i] = passes[i].letter;
+    letters[N_PASSES] = '\0';
+}
 
 static void dump(tolk_ctx *ctx, const char *name, const tolk_uop *root) {
     char *text;
@@ -60,17 +70,14 @@ static tolk_status check(const tolk_uop *root, tolk_stage stage, const char *nam
 #endif
 }
 
-/* pass_prepare names a node of the kernel as given by its id: make that its number in the text. */
-static void number_node(const tolk_uop *kernel, tolk_error *err) {
-    tk_walk_list nodes;
-    tk_vec_init(&nodes, kernel->graph->al);
-    uint32_t number = TK_NO_NODE;
-    if (tk_walk(kernel, &nodes) == TOLK_OK)
-        for (size_t i = 0; i < nodes.n && number == TK_NO_NODE; i++)
-            if (nodes.at[i]->id == err->node)
-                number = (uint32_t)i;
-    err->node = number;
-    tk_vec_fini(&nodes);
+/* pass_prepare names a node of the kernel as given by its id: say where that stands. */
+static void place_node(const tolk_uop *kernel, tolk_error *err) {
+    const tk_location at = tk_locate(kernel, kernel->graph->nodes.at[err->node]);
+    char msg[sizeof err->msg];
+    snprintf(msg, sizeof msg, "%s", err->msg);
+    snprintf(err->msg, sizeof err->msg, "%s %.*s", at.name, (int)(sizeof msg - sizeof at.name - 1),
+             msg);
+    tk_locate_error(&at, err);
 }
 
 tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *opts,
@@ -85,7 +92,7 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
     for (int i = 0; i < N_PASSES; i++) {
         tolk_status st = passes[i].run(&out->pass, &root, err);
         if (st != TOLK_OK && i == 0 && err && err->node != TK_NO_NODE)
-            number_node(kernel, err);
+            place_node(kernel, err);
         if (st == TOLK_OK && passes[i].stage == TOLK_STAGE_KERNEL &&
             !(root = tk_repeat_effects(out->pass.g, root)))
             st = tk_pass_failed(&out->pass, err);

@@ -29,4 +29,8 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
                             tk_pipeline_end end, tk_pipeline *out, tolk_error *err);
 void tk_pipeline_fini(tk_pipeline *p);
 
+/* The letters of TOLK_DUMP in the order of the passes, as a string. */
+enum { TK_PIPELINE_LETTERS = 32 };
+void tk_pipeline_letters(char letters[TK_PIPELINE_LETTERS]);
+
 #endif

@@ -255,21 +255,27 @@ tolk_status tolk_program_get_info(const tolk_program *program, tolk_program_info
 
 /* ---- launching ---- */
 
-/* "kernel scale: param "x" (slot 1)" */
-static const char *describe(const tolk_program *p, const tk_meta_param *m, char buf[160]) {
-    const char *name = m->name ? p->meta.strings + m->name : NULL;
-    if (name)
-        snprintf(buf, 160, "kernel %.60s: param \"%.60s\" (slot %lld)",
-                 p->meta.strings + p->meta.head->name, name, (long long)m->slot);
-    else
-        snprintf(buf, 160, "kernel %.60s: param in slot %lld", p->meta.strings + p->meta.head->name,
+/* "param "x" (slot 1)" */
+static const char *name_param(const tolk_program *p, const tk_meta_param *m, char buf[96]) {
+    if (m->name)
+        snprintf(buf, 96, "param \"%.60s\" (slot %lld)", p->meta.strings + m->name,
                  (long long)m->slot);
+    else
+        snprintf(buf, 96, "param in slot %lld", (long long)m->slot);
+    return buf;
+}
+
+/* "kernel scale: param "x" (slot 1)" */
+static const char *describe(const tolk_program *p, const tk_meta_param *m, char buf[192]) {
+    char param[96];
+    snprintf(buf, 192, "kernel %.60s: %s", p->meta.strings + p->meta.head->name,
+             name_param(p, m, param));
     return buf;
 }
 
 static tolk_status check_scalars(const tolk_program *p, const int64_t *vals, tolk_error *err) {
     const tk_meta *h = p->meta.head;
-    char who[160];
+    char who[192];
     for (size_t i = 0, v = 0; v < h->n_vals; i++) {
         const tk_meta_param *m = &p->meta.params[i];
         if (!m->is_scalar)
@@ -293,7 +299,7 @@ static tolk_status check_scalars(const tolk_program *p, const int64_t *vals, tol
 static tolk_status check_buffers(const tolk_program *p, void *const *bufs, const size_t *bytes,
                                  const int64_t *values, const bool *wraps, tolk_error *err) {
     const tk_meta *h = p->meta.head;
-    char who[160];
+    char who[192];
     for (size_t i = 0, b = 0; b < h->n_bufs; i++) {
         const tk_meta_param *m = &p->meta.params[i];
         if (m->is_scalar)
@@ -339,7 +345,7 @@ static tolk_status check_alias(const tolk_program *p, void *const *bufs, const i
                                tolk_error *err) {
     const tk_meta *h = p->meta.head;
     size_t n_params = (size_t)h->n_bufs + h->n_vals;
-    char who[160], other[160];
+    char who[192], other[96];
     for (size_t i = 0, a = 0; i < n_params; i++) {
         const tk_meta_param *m = &p->meta.params[i];
         if (m->is_scalar)
@@ -356,7 +362,7 @@ static tolk_status check_alias(const tolk_program *p, void *const *bufs, const i
                 !(x == y && may_share(p, (uint32_t)a, (uint32_t)b)))
                 return tk_status_fail(err, TOLK_E_ALIAS, TK_NO_NODE,
                                       "%s overlaps %s, and the kernel stores to it",
-                                      describe(p, m, who), describe(p, o, other));
+                                      describe(p, m, who), name_param(p, o, other));
             b++;
         }
         a++;
@@ -365,7 +371,7 @@ static tolk_status check_alias(const tolk_program *p, void *const *bufs, const i
 }
 
 static tolk_status report_fault(const tolk_program *p, const tk_launch *l, tolk_error *err) {
-    char who[160];
+    char who[192];
     for (size_t i = 0; i < (size_t)p->meta.head->n_bufs + p->meta.head->n_vals; i++) {
         const tk_meta_param *m = &p->meta.params[i];
         if (m->slot == (int64_t)l->fault_slot && !m->is_scalar)

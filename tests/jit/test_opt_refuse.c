@@ -210,9 +210,10 @@ static void refused(const char *kernel, const char *opts, const char *msg) {
 
 static void test_an_axis_that_does_not_exist_is_refused(void **state) {
     (void)state;
-    refused(COPY(N100, "global"), "UPCAST:1:4", "loop option UPCAST:1:4: the kernel has 1 axes");
+    refused(COPY(N100, "global"), "UPCAST:1:4",
+            "loop option UPCAST:1:4: expected an axis from 0 to 0");
     refused(COPY("%0 = const index 1\n", "global"), "LOOP:0",
-            "loop option LOOP:0: the kernel has 0 axes");
+            "loop option LOOP:0: the kernel has no axis");
     refused(ROWS("f32"), "SWAP:0:2", "loop option SWAP:0:2: the second axis does not exist");
 }
 

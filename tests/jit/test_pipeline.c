@@ -180,25 +180,26 @@ static void test_the_options_form_ends_before_the_program(void **state) {
 
 static const struct {
     const char *text, *op, *msg;
+    uint32_t line;
 } lacking[] = {
     {STORE_OF("%2 = special index (%0) {name=\"lidx1\"}\n%3 = cast i32 (%2)\n", "i32", "%3"),
-     "special", "special: the CPU compiler does not have work-groups (lidx)"},
+     "special", "%2 special: the CPU compiler does not have work-groups (lidx)", 4},
     {STORE_OF("%2 = buffer i32 (%0) {slot=0, space=local}\n%3 = index i32 (%2, %1)\n"
               "%4 = load i32 (%3)\n",
               "i32", "%4"),
-     "buffer", "buffer: the CPU compiler does not have local memory"},
+     "buffer", "%2 buffer: the CPU compiler does not have local memory", 4},
     {STORE_OF("%2 = const i32 7\n%3 = const index 1\n%4 = special index (%0) {name=\"gidx0\"}\n"
               "%5 = cast i32 (%4)\n%6 = shuffle i32 (%5, %3)\n%7 = add i32 (%6, %2)\n",
               "i32", "%7"),
-     "shuffle", "shuffle: the CPU compiler does not have this op"},
+     "shuffle", "%6 shuffle: the CPU compiler does not have this op", 8},
     {"tolk.uop 1\n%0 = const index 4\n%1 = const index 0\n%2 = param i32 (%0) {slot=0}\n"
      "%3 = index i32 (%2, %1)\n%4 = const i32 1\n%5 = atomic_add void (%3, %4)\n"
      "%6 = sink void (%5) {name=\"lacking\"}\n",
-     "atomic_add", "atomic_add: the CPU compiler does not have this op"},
+     "atomic_add", "%5 atomic_add: the CPU compiler does not have this op", 7},
     {"tolk.uop 1\n%0 = const index 4\n%1 = const index 0\n%2 = param i32 (%0) {slot=0}\n"
      "%3 = index i32 (%2, %1)\n%4 = const i32 1\n%5 = store void (%3, %4)\n"
      "%6 = barrier void (%5)\n%7 = sink void (%5, %6) {name=\"lacking\"}\n",
-     "barrier", "barrier: the CPU compiler does not have this op"},
+     "barrier", "%6 barrier: the CPU compiler does not have this op", 8},
 };
 
 /* Does line "%number = op" stand in the text of the kernel? */
@@ -230,6 +231,7 @@ static void test_what_is_lacking_is_named_as_the_text_numbers_it(void **state) {
                                          TK_PIPELINE_PROGRAM, &p, &err),
                          TOLK_E_UNSUPPORTED);
         assert_string_equal(err.msg, lacking[i].msg);
+        assert_int_equal(err.line, lacking[i].line);
         if (!is_line(root, err.node, lacking[i].op))
             fail_msg("%s: node %u", err.msg, err.node);
         assert_null(p.program);
@@ -247,7 +249,7 @@ static void test_bad_options_are_told_and_are_about_no_node(void **state) {
     static const struct {
         const char *opts, *msg;
     } bad[] = {
-        {"LANE:7:4", "loop option LANE:7:4: the kernel has 3 axes"},
+        {"LANE:7:4", "loop option LANE:7:4: expected an axis from 0 to 2"},
         {"LANE:1:4 LANE:2:4", "loop option LANE:2:4: the axis is already unrolled or a lane"},
         {"nonsense", "loop option \"nonsense\": expected UPCAST:AXIS:N"}};
     for (size_t i = 0; i < 3; i++) {
