@@ -68,7 +68,9 @@ static inline tk_axis tk_kview_axis(const tolk_uop *range) {
 
 /* Do the iterations of a range run in any order, also at once? */
 static inline bool tk_kview_is_unordered(const tolk_uop *range) {
-    return tk_kview_axis(range) == TK_AXIS_GLOBAL || tk_kview_axis(range) == TK_AXIS_THREAD;
+    tk_axis kind = tk_kview_axis(range);
+    return kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD || kind == TK_AXIS_LOCAL ||
+           kind == TK_AXIS_WARP;
 }
 /* Is there a node that involves both the range and another one of kind lane? */
 bool tk_kview_meets_lanes(const tk_kview *v, const tolk_uop *range);

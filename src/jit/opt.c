@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"UPCAST", "LANE", "UNROLL", "GROUPTOP",
-                                         "THREAD", "SWAP", "PADTO",  "LOOP"};
+static const char *const kind_names[] = {"UPCAST", "LANE", "UNROLL", "GROUPTOP", "THREAD",  "SWAP",
+                                         "PADTO",  "LOOP", "LOCAL",  "GROUP",    "NOLOCALS"};
 enum { N_KINDS = sizeof kind_names / sizeof *kind_names };
 
 /* ---- text ---- */
@@ -45,16 +45,20 @@ tolk_status tk_opt_parse(const char *text, tk_opts *out, tolk_error *err) {
         bool good = kind < N_KINDS;
         if (good) {
             q += strlen(kind_names[kind]);
-            good = *q++ == ':' && read_number(&q, &axis);
-            if (good && kind != TK_OPT_LOOP)
+            if (kind == TK_OPT_NOLOCALS)
+                axis = 0;
+            else
+                good = *q++ == ':' && read_number(&q, &axis);
+            if (good && kind != TK_OPT_LOOP && kind != TK_OPT_NOLOCALS)
                 good = *q++ == ':' && read_number(&q, &arg);
             good = good && q == p + len;
         }
         if (!good)
             return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                                   "loop option \"%.*s\": expected UPCAST:AXIS:N, LANE:AXIS:N, "
-                                  "UNROLL:AXIS:N, GROUPTOP:AXIS:N, THREAD:AXIS:N, PADTO:AXIS:N, "
-                                  "SWAP:AXIS:AXIS or LOOP:AXIS",
+                                  "UNROLL:AXIS:N, LOCAL:AXIS:N, GROUP:AXIS:N, GROUPTOP:AXIS:N, "
+                                  "THREAD:AXIS:N, PADTO:AXIS:N, SWAP:AXIS:AXIS, LOOP:AXIS or "
+                                  "NOLOCALS",
                                   (int)(len > 40 ? 40 : len), p);
         if (!tk_vec_push(out, ((tk_opt){(tk_opt_kind)kind, (uint32_t)axis, arg})))
             return tk_status_nomem(err);
@@ -63,7 +67,9 @@ tolk_status tk_opt_parse(const char *text, tk_opts *out, tolk_error *err) {
 }
 
 void tk_opt_text(const tk_opt *opt, char *buf, size_t bytes) {
-    if (opt->kind == TK_OPT_LOOP)
+    if (opt->kind == TK_OPT_NOLOCALS)
+        snprintf(buf, bytes, "NOLOCALS");
+    else if (opt->kind == TK_OPT_LOOP)
         snprintf(buf, bytes, "LOOP:%u", opt->axis);
     else
         snprintf(buf, bytes, "%s:%u:%lld", kind_names[opt->kind], opt->axis, (long long)opt->arg);
@@ -323,6 +329,7 @@ static tolk_status refuse(tolk_error *err, const tk_opt *opt, const char *why) {
 static const char in_order[] = "iterations of the axis depend on each other";
 static const char sized[] = "the size of another loop depends on the axis";
 static const char too_long[] = "the axis is too long";
+static const char nolocals[] = "NOLOCALS stands before it";
 static const char name_taken[] = "the kernel has a range of the new one's name already";
 
 /* Has another range of the kernel the identity of this new one? Not counted: a and b (or NULL),
@@ -423,8 +430,39 @@ static bool is_parent(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
+static tolk_status check_items(const tk_kview *v, const tk_opt *opt, int64_t amount,
+                               tolk_error *err) {
+    return tk_opt_group_items(v) <= TK_OPT_MAX_ITEMS / amount
+               ? TOLK_OK
+               : refuse(err, opt, "a group would have more than 1024 work-items");
+}
+
+static tolk_status check_shared(const tk_kview *v, const tk_opt *opt, int64_t amount,
+                                tolk_error *err) {
+    bool group = opt->kind == TK_OPT_GROUP || opt->kind == TK_OPT_GROUPTOP;
+    return tk_opt_shared_bytes(v, group) <= TK_OPT_MAX_SHARED / amount
+               ? TOLK_OK
+               : refuse(err, opt,
+                        "partial results of a group would need more than 49152 bytes of local "
+                        "memory");
+}
+
+static tolk_status apply_nolocals(tk_kview *v, const tk_opt *opt, const tolk_uop **root,
+                                  tolk_error *err) {
+    const tolk_uop *sink = *root;
+    if (tk_opt_has_locals(v))
+        return refuse(err, opt, "the kernel has local, warp or group_reduce axes");
+    const tolk_uop *r = tk_opt_with_nolocals(sink);
+    if (!r)
+        return graph_status(sink->graph, err);
+    *root = r;
+    return TOLK_OK;
+}
+
 static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bool strict,
                          const tolk_uop **root, tolk_error *err) {
+    if (opt->kind == TK_OPT_NOLOCALS)
+        return apply_nolocals(v, opt, root, err);
     if (opt->axis >= axes->n) {
         char text[64];
         tk_opt_text(opt, text, sizeof text);
@@ -438,9 +476,10 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
     tk_axis kind = tk_kview_axis(range);
     int64_t amount;
     bool reduce = closed_by_reduce(v, range), end = closed_by_end(v, range);
-    bool splittable = kind == TK_AXIS_GLOBAL || kind == TK_AXIS_LOOP || kind == TK_AXIS_THREAD;
+    bool splittable = kind == TK_AXIS_GLOBAL || kind == TK_AXIS_LOOP || kind == TK_AXIS_THREAD ||
+                      kind == TK_AXIS_LOCAL;
     if ((opt->kind == TK_OPT_UPCAST || opt->kind == TK_OPT_LANE || opt->kind == TK_OPT_UNROLL ||
-         opt->kind == TK_OPT_GROUPTOP) &&
+         opt->kind == TK_OPT_LOCAL || opt->kind == TK_OPT_GROUP || opt->kind == TK_OPT_GROUPTOP) &&
         tk_kview_sizes_depend(v, range))
         return refuse(err, opt, sized);
     switch (opt->kind) {
@@ -475,13 +514,32 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
             return refuse(err, opt, "it changes the order of a float sum, and strict forbids that");
         if (!tk_opt_parallel(v, range))
             return refuse(err, opt, in_order);
+        TK_TRY(check_shared(v, opt, amount, err));
         return split_range(v, range, opt, amount, TK_AXIS_UNROLL, root, err);
+    case TK_OPT_LOCAL:
+        TK_TRY(check_amount(range, opt, &amount, err));
+        if (tk_opt_has_nolocals(v->root))
+            return refuse(err, opt, nolocals);
+        if (reduce || (kind != TK_AXIS_GLOBAL && kind != TK_AXIS_LOOP))
+            return refuse(err, opt, "the axis must be a global or loop axis of a store");
+        TK_TRY(check_items(v, opt, amount, err));
+        TK_TRY(check_shared(v, opt, amount, err));
+        if (!tk_opt_parallel(v, range))
+            return refuse(err, opt, in_order);
+        return split_range(v, range, opt, amount, TK_AXIS_LOCAL, root, err);
+    case TK_OPT_GROUP:
     case TK_OPT_GROUPTOP:
         TK_TRY(check_amount(range, opt, &amount, err));
+        if (tk_opt_has_nolocals(v->root))
+            return refuse(err, opt, nolocals);
         if (!reduce || end || kind != TK_AXIS_REDUCE)
             return refuse(err, opt, "the axis must be a reduction's, not yet split into lanes");
+        if (tk_opt_is_nested(v, range))
+            return refuse(err, opt, "the reduction is inside of another one");
         if (amount > TK_OPT_MAX_GROUP)
             return refuse(err, opt, "at most 256");
+        TK_TRY(check_items(v, opt, amount, err));
+        TK_TRY(check_shared(v, opt, amount, err));
         if (strict && reorders_floats(v, range))
             return refuse(err, opt, "it changes the order of a float sum, and strict forbids that");
         if (!tk_opt_parallel(v, range))
@@ -490,9 +548,10 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
     case TK_OPT_UPCAST:
         TK_TRY(check_amount(range, opt, &amount, err));
         if (reduce || !splittable)
-            return refuse(err, opt, "the axis must be a global or loop axis of a store");
+            return refuse(err, opt, "the axis must be a global, loop or local axis of a store");
         if (amount > TK_OPT_MAX_UPCAST)
             return refuse(err, opt, "at most 16");
+        TK_TRY(check_shared(v, opt, amount, err));
         if (!tk_opt_parallel(v, range))
             return refuse(err, opt, in_order);
         return split_range(v, range, opt, amount, TK_AXIS_UPCAST, root, err);
@@ -513,9 +572,11 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
         return split_range(v, range, opt, amount, TK_AXIS_LANE, root, err);
     case TK_OPT_THREAD:
         TK_TRY(check_amount(range, opt, &amount, err));
-        if (reduce || !splittable || !tk_opt_parallel(v, range))
+        if (reduce || !splittable || kind == TK_AXIS_LOCAL || !tk_opt_parallel(v, range))
             return refuse(err, opt, "the axis must be a global or independent loop axis");
         return split_range(v, range, opt, amount, TK_AXIS_THREAD, root, err);
+    case TK_OPT_NOLOCALS: /* has no axis: done above */
+        break;
     }
     return refuse(err, opt, "unknown");
 }

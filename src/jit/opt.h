@@ -16,18 +16,27 @@ typedef enum tk_opt_kind {
     TK_OPT_THREAD,
     TK_OPT_SWAP,
     TK_OPT_PADTO,
-    TK_OPT_LOOP
+    TK_OPT_LOOP,
+    TK_OPT_LOCAL,
+    TK_OPT_GROUP,
+    TK_OPT_NOLOCALS
 } tk_opt_kind;
 
 typedef struct tk_opt {
     tk_opt_kind kind;
-    uint32_t axis;
-    int64_t arg; /* amount, or the other axis of SWAP; unused by LOOP */
+    uint32_t axis; /* 0 in NOLOCALS, which has none */
+    int64_t arg;   /* amount, or the other axis of SWAP; unused by LOOP and NOLOCALS */
 } tk_opt;
 
 typedef TK_VEC(tk_opt) tk_opts;
 
-enum { TK_OPT_MAX_UPCAST = 16, TK_OPT_MAX_UNROLL = 32, TK_OPT_MAX_GROUP = 256 };
+enum {
+    TK_OPT_MAX_UPCAST = 16,
+    TK_OPT_MAX_UNROLL = 32,
+    TK_OPT_MAX_GROUP = 256,
+    TK_OPT_MAX_ITEMS = 1024,  /* of a work-group: what every GPU has */
+    TK_OPT_MAX_SHARED = 49152 /* bytes of partial results of a work-group: the same */
+};
 
 /* Read "UPCAST:0:4 LANE:1:16". Errors: TOLK_E_ARG naming the option and what was expected. */
 tolk_status tk_opt_parse(const char *text, tk_opts *out, tolk_error *err);
@@ -48,6 +57,21 @@ tolk_status tk_opt_apply(const tolk_uop **root, const tk_opt *opt, bool strict, 
 /* Choose options for a CPU with vectors of vec_bytes. Appends to out. */
 tolk_status tk_opt_heuristic(const tolk_uop *root, uint32_t vec_bytes, bool strict, tk_opts *out,
                              const tolk_uop **result, tolk_error *err);
+
+/* ---- opt_group.c: work-groups ---- */
+
+/* Was NOLOCALS applied: may no axis become one of work-items? And the sink that says so. */
+bool tk_opt_has_nolocals(const tolk_uop *sink);
+const tolk_uop *tk_opt_with_nolocals(const tolk_uop *sink);
+/* Is there a range of kind local, warp or group_reduce? */
+bool tk_opt_has_locals(const tk_kview *v);
+/* Work-items of a group so far: the product of the sizes of those ranges; symbolic ones count 1. */
+int64_t tk_opt_group_items(const tk_kview *v);
+/* Bytes of local memory that the partial results of a group need so far, for each element of the
+ * first reduction; 0 where no reduction is grouped, unless `group` says that one will be. */
+int64_t tk_opt_shared_bytes(const tk_kview *v, bool group);
+/* Does a reduction over the range run inside of another reduction? */
+bool tk_opt_is_nested(const tk_kview *v, const tolk_uop *range);
 
 /* May iterations of this range run in any order and at once? True for the unordered kinds, and for
  * loops whose effects touch no scratch memory, store to places that no other iteration stores to,

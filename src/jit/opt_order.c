@@ -135,9 +135,7 @@ static bool is_parallel(const tk_kview *v, const tolk_uop *range, bool registers
 }
 
 bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
-    tk_axis kind = tk_kview_axis(range);
-    return kind == TK_AXIS_GLOBAL || kind == TK_AXIS_THREAD || kind == TK_AXIS_LOCAL ||
-           kind == TK_AXIS_WARP || is_parallel(v, range, true);
+    return tk_kview_is_unordered(range) || is_parallel(v, range, true);
 }
 
 /* Is the order in which a range of that kind takes stores not that of a loop? */

@@ -74,6 +74,24 @@ static void test_LANE_splits_an_inner_range_of_kind_lane_off(void **state) {
                SPLIT("3", "8", "lane") "%19 = cmplt bool (%20, %0)\n" GATED_BODY END("%4, %6"));
 }
 
+static void test_LOCAL_splits_the_work_items_of_a_group_off(void **state) {
+    (void)state;
+    expect(SCALE("16"), "LOCAL:0:8", PARAMS("16") SPLIT("2", "8", "local") BODY END("%4, %6"));
+    expect(SCALE("17"), "LOCAL:0:5",
+           PARAMS("17")
+               SPLIT("4", "5", "local") "%19 = cmplt bool (%20, %0)\n" GATED_BODY END("%4, %6"));
+    expect(SCALE("8"), "LOCAL:0:0",
+           PARAMS("8") "%20 = range index (%0) {axis=0, sub=[1], kind=local}\n" BODY END("%20"));
+}
+
+static void test_NOLOCALS_is_noted_in_the_sink(void **state) {
+    (void)state;
+    expect(SCALE("16"), "NOLOCALS LANE:0:8",
+           PARAMS("16") SPLIT("2", "8", "lane") BODY
+           "%30 = end void (%26, %4, %6)\n%31 = sink void (%30) {name=\"scale\", "
+           "opts=\"NOLOCALS\"}\n");
+}
+
 static void test_THREAD_is_the_outer_loop_of_whole_pieces(void **state) {
     (void)state;
     expect(SCALE("12"), "THREAD:0:3",
@@ -170,6 +188,17 @@ static void test_LANE_of_a_reduction_keeps_a_partial_result_a_lane(void **state)
                             "%40 = reduce i32 (%30, %20) {op=add}\n" FOLD_STORE);
 }
 
+static void test_GROUP_keeps_a_partial_result_a_work_item_and_folds_them_in_order(void **state) {
+    (void)state;
+    expect(FOLD("12", "max"), "GROUP:0:4",
+           FOLD_PARAMS("12") FOLD_SPLIT("3", "4", "group_reduce") FOLD_LOAD PARTIALS("max")
+               FOLD_STORE);
+    expect(
+        FOLD("12", "add"), "GROUP:0:0",
+        FOLD_PARAMS("12") "%20 = range index (%0) {axis=0, sub=[1], kind=group_reduce}\n" FOLD_LOAD
+                          "%40 = reduce i32 (%30, %20) {op=add}\n" FOLD_STORE);
+}
+
 static void test_GROUPTOP_folds_consecutive_pieces(void **state) {
     (void)state;
     expect(FOLD("12", "add"), "GROUPTOP:0:3",
@@ -232,6 +261,13 @@ static void test_matmul_is_the_same_under_every_option(void **state) {
                                         "LANE:2:2 UNROLL:3:2",
                                         "UNROLL:2:0",
                                         "GROUPTOP:2:3",
+                                        "GROUP:2:3",
+                                        "GROUP:2:2 UNROLL:2:2",
+                                        "LOCAL:0:2 LOCAL:1:3",
+                                        "LOCAL:1:4 UPCAST:1:3 GROUP:3:3",
+                                        "LOCAL:1:8 LANE:2:4 GROUPTOP:4:2",
+                                        "LOCAL:1:0 LANE:1:8 LOCAL:0:0",
+                                        "NOLOCALS LANE:1:4",
                                         "THREAD:0:2 THREAD:2:2",
                                         "SWAP:0:1 LANE:0:4",
                                         "PADTO:0:4 PADTO:1:4 PADTO:2:4",
@@ -255,9 +291,18 @@ static const char symbolic[] =
 
 static void test_a_size_that_is_an_argument_is_the_same_at_every_value(void **state) {
     (void)state;
-    static const char *const lists[] = {
-        "UPCAST:0:4",          "LANE:0:8",     "LANE:0:4 UPCAST:0:2", "UNROLL:1:3", "UNROLL:1:32",
-        "LANE:1:4 UNROLL:2:2", "GROUPTOP:1:4", "THREAD:0:3 LANE:1:4", "LOOP:0"};
+    static const char *const lists[] = {"UPCAST:0:4",
+                                        "LANE:0:8",
+                                        "LANE:0:4 UPCAST:0:2",
+                                        "UNROLL:1:3",
+                                        "UNROLL:1:32",
+                                        "LANE:1:4 UNROLL:2:2",
+                                        "GROUPTOP:1:4",
+                                        "THREAD:0:3 LANE:1:4",
+                                        "LOOP:0",
+                                        "LOCAL:0:8",
+                                        "GROUP:1:4",
+                                        "LOCAL:0:4 GROUP:2:3 UPCAST:1:2"};
     static const int64_t sizes[] = {0, 1, 2, 3, 4, 7, 8, 9, 16, 33};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
@@ -346,6 +391,9 @@ int main(void) {
         cmocka_unit_test(test_UNROLL_keeps_partial_results_and_folds_them_in_order),
         cmocka_unit_test(test_UNROLL_of_what_does_not_divide_folds_the_identity),
         cmocka_unit_test(test_LANE_of_a_reduction_keeps_a_partial_result_a_lane),
+        cmocka_unit_test(test_LOCAL_splits_the_work_items_of_a_group_off),
+        cmocka_unit_test(test_NOLOCALS_is_noted_in_the_sink),
+        cmocka_unit_test(test_GROUP_keeps_a_partial_result_a_work_item_and_folds_them_in_order),
         cmocka_unit_test(test_GROUPTOP_folds_consecutive_pieces),
         cmocka_unit_test(test_PADTO_of_a_reduction_folds_the_identity),
         cmocka_unit_test(test_matmul_is_the_same_under_every_option),

@@ -41,8 +41,8 @@ static void same(const char *kernel, const char *const *lists, size_t n, const i
     " (%5, %4)\n%13 = store void (%12, %11)\n%14 = sink void (%13) {name=\"fold\"}\n"
 #define FOLD_LISTS                                                                                 \
     "UNROLL:0:2", "UNROLL:1:3", "LANE:0:4", "LANE:1:8", "LANE:1:2 UNROLL:1:2", "GROUPTOP:0:2",     \
-        "GROUPTOP:1:4", "PADTO:0:4 PADTO:1:4", "UNROLL:0:0", "UNROLL:0:2 UNROLL:1:2",              \
-        "GROUPTOP:0:3 LANE:2:4", "GROUPTOP:0:2 GROUPTOP:2:2"
+        "GROUPTOP:1:4", "GROUP:0:3", "GROUP:1:4", "PADTO:0:4 PADTO:1:4", "UNROLL:0:0",             \
+        "UNROLL:0:2 UNROLL:1:2", "GROUPTOP:0:3 LANE:2:4", "GROUPTOP:0:2 GROUPTOP:2:2"
 
 static void test_a_fold_over_two_ranges(void **state) {
     (void)state;
@@ -69,7 +69,7 @@ static void test_folds_that_share_a_range(void **state) {
          "%16 = index i64 (%5, %4)\n%17 = store void (%14, %11)\n%18 = store void (%15, %12)\n"
          "%19 = store void (%16, %13)\n%20 = sink void (%17, %18, %19) {name=\"three\"}\n",
          "", "UNROLL:0:4", "LANE:0:4", "LANE:0:4 UNROLL:1:2", "GROUPTOP:0:4", "PADTO:0:8",
-         "GROUPTOP:0:2 LANE:1:4");
+         "GROUPTOP:0:2 LANE:1:4", "GROUP:0:4", "GROUP:0:2 UNROLL:0:2");
 }
 
 /* y[i] = sum over j of (x[i, j] - max over k of x[i, k]): a fold in a fold */
@@ -97,9 +97,9 @@ static void test_loops_with_parents(void **state) {
          "%5 = range index (%1, %4) {axis=1, kind=global}\n%6 = sub index (%4, %5)\n"
          "%7 = cast i32 (%6)\n%8 = index i32 (%3, %4, %5)\n%9 = store void (%8, %7)\n"
          "%10 = end void (%9, %4, %5)\n%11 = sink void (%10) {name=\"parents\"}\n",
-         "", "UPCAST:0:2", "UPCAST:1:3", "LANE:0:4", "LANE:1:4", "LANE:1:4 UPCAST:0:2",
-         "THREAD:0:2", "THREAD:1:2", "PADTO:0:4", "PADTO:1:4", "LOOP:0", "LOOP:1", "SWAP:0:1",
-         "SWAP:0:1 LANE:0:4");
+         "", "UPCAST:0:2", "UPCAST:1:3", "LANE:0:4", "LANE:1:4", "LANE:1:4 UPCAST:0:2", "LOCAL:0:2",
+         "LOCAL:1:4 LOCAL:0:3", "LOCAL:1:4 LANE:2:4", "THREAD:0:2", "THREAD:1:2", "PADTO:0:4",
+         "PADTO:1:4", "LOOP:0", "LOOP:1", "SWAP:0:1", "SWAP:0:1 LANE:0:4");
 }
 
 /* An outer loop of one iteration, which is none, and its name in the inner one. */
@@ -125,7 +125,7 @@ static void test_nested_and_repeated_ends(void **state) {
          "%14 = cast i32 (%6)\n%15 = store void (%13, %14)\n%16 = end void (%15, %6)\n"
          "%17 = sink void (%12, %16) {name=\"ends\"}\n",
          "", "SWAP:0:1", "UPCAST:0:4", "UPCAST:1:4", "LANE:1:4", "LANE:0:2 UPCAST:1:2", "PADTO:1:3",
-         "THREAD:1:2", "LOOP:1", "SWAP:0:1 LANE:0:4");
+         "THREAD:1:2", "LOOP:1", "SWAP:0:1 LANE:0:4", "LOCAL:1:4", "LOCAL:0:2 LOCAL:1:8");
 }
 
 /* y[i] = sum over k < i + 1 of x[k], and z[i] = sum over k < c[i] of x[k] */
@@ -134,7 +134,7 @@ static void test_folds_whose_size_moves(void **state) {
     static const char *const lists[] = {
         "",          "UNROLL:1:4",        "UNROLL:2:3",   "LANE:1:4",
         "LANE:2:8",  "LANE:1:4 LANE:3:4", "GROUPTOP:1:2", "GROUPTOP:2:3",
-        "THREAD:0:1"};
+        "GROUP:1:2", "GROUP:2:3",         "THREAD:0:1"};
     same(
         "tolk.uop 1\n%0 = const index 15\n%1 = const index 1\n%2 = param i32 (%0) {slot=0}\n"
         "%3 = param i32 (%0) {slot=1}\n%4 = param i32 (%0) {slot=2}\n%5 = param i32 (%0) {slot=3}\n"
@@ -161,9 +161,11 @@ static void test_symbolic_sizes_around_nothing(void **state) {
         "%10 = load i32 (%9)\n%11 = reduce i32 (%10, %8) {op=max}\n%12 = index i32 (%5, %7)\n"
         "%13 = store void (%12, %11)\n%14 = end void (%13, %7)\n"
         "%15 = sink void (%14) {name=\"rows\"}\n";
-    static const char *const lists[] = {"",           "LANE:0:4",     "LANE:1:4",
-                                        "UNROLL:1:3", "UPCAST:0:4",   "LANE:0:4 UPCAST:0:2",
-                                        "THREAD:0:3", "GROUPTOP:1:3", "LANE:1:8 UNROLL:2:2"};
+    static const char *const lists[] = {
+        "",           "LANE:0:4",     "LANE:1:4",
+        "UNROLL:1:3", "UPCAST:0:4",   "LANE:0:4 UPCAST:0:2",
+        "THREAD:0:3", "GROUPTOP:1:3", "LANE:1:8 UNROLL:2:2",
+        "LOCAL:0:4",  "GROUP:1:3",    "LOCAL:0:3 GROUP:2:2 LANE:1:2"};
     static const int64_t sizes[] = {0, 1, 3, 4, 9, 40};
     for (size_t i = 0; i < 6; i++)
         for (size_t k = 0; k < 6; k++)

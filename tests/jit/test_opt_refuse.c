@@ -23,13 +23,16 @@ static void test_text_is_read_and_printed_in_one_form(void **state) {
     (void)state;
     static const char *const list[] = {
         "UPCAST:0:4", "LANE:1:16",  "UNROLL:2:8", "GROUPTOP:3:64", "THREAD:0:0",
-        "SWAP:0:1",   "PADTO:2:32", "LOOP:7",     "UPCAST:10:16",  "PADTO:2147483647:2147483647"};
+        "SWAP:0:1",   "PADTO:2:32", "LOOP:7",     "UPCAST:10:16",  "PADTO:2147483647:2147483647",
+        "LOCAL:0:16", "GROUP:1:8",  "NOLOCALS"};
     static const tk_opt want[] = {
         {TK_OPT_UPCAST, 0, 4},   {TK_OPT_LANE, 1, 16},
         {TK_OPT_UNROLL, 2, 8},   {TK_OPT_GROUPTOP, 3, 64},
         {TK_OPT_THREAD, 0, 0},   {TK_OPT_SWAP, 0, 1},
         {TK_OPT_PADTO, 2, 32},   {TK_OPT_LOOP, 7, 0},
         {TK_OPT_UPCAST, 10, 16}, {TK_OPT_PADTO, INT32_MAX, INT32_MAX},
+        {TK_OPT_LOCAL, 0, 16},   {TK_OPT_GROUP, 1, 8},
+        {TK_OPT_NOLOCALS, 0, 0},
     };
     char all[512] = "";
     tolk_error err;
@@ -79,6 +82,11 @@ static void test_text_that_is_no_option_is_named(void **state) {
                                       "LOOP",
                                       "LOOP:0:1",
                                       "LOOP:",
+                                      "NOLOCALS:0",
+                                      "NOLOCALSX",
+                                      "GROUP",
+                                      "GROUPS:0:4",
+                                      "LOCAL:1",
                                       "SWAP:1",
                                       "PADTO:0",
                                       "FOO:0:1",
@@ -100,8 +108,8 @@ static void test_text_that_is_no_option_is_named(void **state) {
             *strchr(want, '\n') = '?';
         if (strncmp(err.msg, want, strlen(want)) != 0 ||
             !strstr(err.msg, "\": expected UPCAST:AXIS:N, LANE:AXIS:N, UNROLL:AXIS:N, "
-                             "GROUPTOP:AXIS:N, THREAD:AXIS:N, PADTO:AXIS:N, SWAP:AXIS:AXIS or "
-                             "LOOP:AXIS"))
+                             "LOCAL:AXIS:N, GROUP:AXIS:N, GROUPTOP:AXIS:N, THREAD:AXIS:N, "
+                             "PADTO:AXIS:N, SWAP:AXIS:AXIS, LOOP:AXIS or NOLOCALS"))
             fail_msg("%s: %s", bad[i], err.msg);
     }
     /* the one that is wrong, not those before it; a long one is cut */
@@ -222,8 +230,9 @@ static void test_amounts_out_of_range_are_refused(void **state) {
     static const char copy[] = COPY(N100, "global"), rows[] = ROWS("i32");
     static const char small[] = "the amount must be at least 2";
     char msg[200];
-    static const char *const one[] = {"UPCAST:0:1", "LANE:0:1",     "THREAD:0:1", "PADTO:0:1",
-                                      "UNROLL:1:1", "GROUPTOP:1:1", "PADTO:0:0"};
+    static const char *const one[] = {"UPCAST:0:1", "LANE:0:1",   "THREAD:0:1",
+                                      "PADTO:0:1",  "UNROLL:1:1", "GROUPTOP:1:1",
+                                      "PADTO:0:0",  "LOCAL:0:1",  "GROUP:1:1"};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++) {
         snprintf(msg, sizeof msg, "loop option %s: %s", one[i], small);
         refused(rows, one[i], msg);
@@ -233,6 +242,7 @@ static void test_amounts_out_of_range_are_refused(void **state) {
     refused(rows, "UNROLL:1:33", "loop option UNROLL:1:33: at most 32");
     refused(rows, "UNROLL:1:0", "loop option UNROLL:1:0: at most 32");
     refused(rows, "GROUPTOP:1:257", "loop option GROUPTOP:1:257: at most 256");
+    refused(rows, "GROUP:1:257", "loop option GROUP:1:257: at most 256");
     static const char lanes[] = "lanes must be a power of two up to 64";
     static const char *const odd[] = {"LANE:0:3", "LANE:0:65", "LANE:0:128", "LANE:0:0",
                                       "LANE:1:6"};
@@ -253,9 +263,19 @@ static void test_options_of_the_wrong_kind_of_axis_are_refused(void **state) {
     (void)state;
     static const char rows[] = ROWS("i32"), loop[] = COPY(N100, "loop");
     refused(rows, "UPCAST:1:4",
-            "loop option UPCAST:1:4: the axis must be a global or loop axis of a store");
+            "loop option UPCAST:1:4: the axis must be a global, loop or local axis of a store");
     refused(rows, "UPCAST:0:4 UPCAST:1:2",
-            "loop option UPCAST:1:2: the axis must be a global or loop axis of a store");
+            "loop option UPCAST:1:2: the axis must be a global, loop or local axis of a store");
+    refused(rows, "LOCAL:1:4",
+            "loop option LOCAL:1:4: the axis must be a global or loop axis of a store");
+    refused(rows, "LOCAL:0:4 LOCAL:1:2",
+            "loop option LOCAL:1:2: the axis must be a global or loop axis of a store");
+    refused(rows, "LOCAL:0:4 THREAD:1:2",
+            "loop option THREAD:1:2: the axis must be a global or independent loop axis");
+    refused(rows, "GROUP:0:4",
+            "loop option GROUP:0:4: the axis must be a reduction's, not yet split into lanes");
+    refused(rows, "GROUP:1:4 GROUP:1:2",
+            "loop option GROUP:1:2: the axis must be a reduction's, not yet split into lanes");
     refused(rows, "THREAD:1:4",
             "loop option THREAD:1:4: the axis must be a global or independent loop axis");
     refused(rows, "UNROLL:0:4",
@@ -304,8 +324,8 @@ static void test_mostly_padding_is_refused(void **state) {
 
 static void test_strict_refuses_what_reorders_float_sums_alone(void **state) {
     (void)state;
-    static const char *const lists[] = {"UNROLL:1:4", "GROUPTOP:1:4", "LANE:1:4"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const lists[] = {"UNROLL:1:4", "GROUPTOP:1:4", "LANE:1:4", "GROUP:1:4"};
+    for (size_t i = 0; i < 4; i++) {
         char msg[200];
         snprintf(msg, sizeof msg,
                  "loop option %s: it changes the order of a float sum, and strict forbids that",
@@ -339,8 +359,8 @@ static const char stairs[] =
 
 static void test_axes_that_others_are_sized_by_are_not_split(void **state) {
     (void)state;
-    static const char *const lists[] = {"UPCAST:0:4", "LANE:0:4"};
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const lists[] = {"UPCAST:0:4", "LANE:0:4", "LOCAL:0:4"};
+    for (size_t i = 0; i < 3; i++) {
         char msg[200];
         snprintf(msg, sizeof msg, "loop option %s: the size of another loop depends on the axis",
                  lists[i]);
@@ -392,9 +412,9 @@ static const char accumulator[] =
 static void test_iterations_that_depend_on_each_other_stay_in_order(void **state) {
     (void)state;
     static const char *const kernels[] = {chain, last, diagonal, wrapped, accumulator};
-    static const char *const lists[] = {"UPCAST:0:4", "LANE:0:4", "PADTO:0:3"};
+    static const char *const lists[] = {"UPCAST:0:4", "LANE:0:4", "PADTO:0:3", "LOCAL:0:4"};
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
-        for (size_t i = 0; i < 3; i++) {
+        for (size_t i = 0; i < 4; i++) {
             char msg[200];
             snprintf(msg, sizeof msg, "loop option %s: iterations of the axis depend on each other",
                      lists[i]);
@@ -419,8 +439,9 @@ static const char state_of_steps[] =
 
 static void test_reductions_of_what_steps_leave_stay_in_order(void **state) {
     (void)state;
-    static const char *const lists[] = {"UNROLL:0:2", "LANE:0:2", "GROUPTOP:0:2", "PADTO:0:4"};
-    for (size_t i = 0; i < 4; i++) {
+    static const char *const lists[] = {"UNROLL:0:2", "LANE:0:2", "GROUPTOP:0:2", "PADTO:0:4",
+                                        "GROUP:0:2"};
+    for (size_t i = 0; i < 5; i++) {
         char msg[200];
         snprintf(msg, sizeof msg, "loop option %s: iterations of the axis depend on each other",
                  lists[i]);
@@ -475,6 +496,64 @@ static void test_a_range_is_not_given_the_name_of_another(void **state) {
             "loop option SWAP:1:2: the kernel has a range of the new one's name already");
 }
 
+/* y[i] = the sum over k of x[i, k] times the largest of row k of x */
+static const char nested[] =
+    "tolk.uop 1\n%0 = const index 100\n%1 = stack index (%0, %0)\n%2 = param i32 (%0) {slot=0}\n"
+    "%3 = param i32 (%1) {slot=1}\n%4 = range index (%0) {axis=0, kind=global}\n"
+    "%5 = range index (%0) {axis=1, kind=reduce}\n%6 = range index (%0) {axis=2, kind=reduce}\n"
+    "%7 = index i32 (%3, %5, %6)\n%8 = load i32 (%7)\n%9 = reduce i32 (%8, %6) {op=max}\n"
+    "%10 = index i32 (%3, %4, %5)\n%11 = load i32 (%10)\n%12 = mul i32 (%9, %11)\n"
+    "%13 = reduce i32 (%12, %5) {op=add}\n%14 = index i32 (%2, %4)\n%15 = store void (%14, %13)\n"
+    "%16 = end void (%15, %4)\n%17 = sink void (%16) {name=\"nested\"}\n";
+
+static void test_work_groups_that_no_device_has_are_refused(void **state) {
+    (void)state;
+    static const char copy[] = COPY("%0 = const index 2048\n", "global");
+    refused(copy, "LOCAL:0:1025",
+            "loop option LOCAL:0:1025: a group would have more than 1024 work-items");
+    refused(copy, "LOCAL:0:0",
+            "loop option LOCAL:0:0: a group would have more than 1024 work-items");
+    refused(ROWS("i32"), "LOCAL:0:50 GROUP:2:21",
+            "loop option GROUP:2:21: a group would have more than 1024 work-items");
+    refused(ROWS("i32"), "GROUPTOP:1:64 LOCAL:0:17",
+            "loop option LOCAL:0:17: a group would have more than 1024 work-items");
+    refused(nested, "GROUP:2:4", "loop option GROUP:2:4: the reduction is inside of another one");
+    refused(nested, "GROUPTOP:2:4",
+            "loop option GROUPTOP:2:4: the reduction is inside of another one");
+    /* Partial results: 4 bytes for each of 768 work-items; 16 are 49152, 17 are too many. */
+    static const char shared_memory[] =
+        "partial results of a group would need more than 49152 bytes of local memory";
+    char msg[200];
+    snprintf(msg, sizeof msg, "loop option UPCAST:0:9: %s", shared_memory);
+    refused(ROWS("f64"), "LOCAL:0:12 GROUP:2:64 UPCAST:0:9", msg);
+    snprintf(msg, sizeof msg, "loop option GROUP:2:64: %s", shared_memory);
+    refused(ROWS("f64"), "UPCAST:0:9 LOCAL:0:12 GROUP:2:64", msg);
+    tk_stage s;
+    tk_stage_open(&s, ROWS("f64"), NULL);
+    s.pass.opts = "LOCAL:0:12 GROUP:2:64 UPCAST:0:8";
+    tk_stage_run(&s, "PO");
+    tk_stage_same(&s, NULL, 0);
+    tk_stage_close(&s);
+}
+
+static void test_NOLOCALS_and_work_groups_exclude_each_other(void **state) {
+    (void)state;
+    static const char *const lists[] = {"NOLOCALS LOCAL:0:4", "NOLOCALS LANE:0:4 GROUP:2:4",
+                                        "NOLOCALS UPCAST:0:2 GROUPTOP:2:4"};
+    for (size_t i = 0; i < 3; i++) {
+        char msg[200];
+        snprintf(msg, sizeof msg, "loop option %s: NOLOCALS stands before it",
+                 strrchr(lists[i], ' ') + 1);
+        refused(ROWS("i32"), lists[i], msg);
+    }
+    static const char have[] = "the kernel has local, warp or group_reduce axes";
+    char msg[200];
+    snprintf(msg, sizeof msg, "loop option NOLOCALS: %s", have);
+    refused(ROWS("i32"), "LOCAL:0:4 NOLOCALS", msg);
+    refused(ROWS("i32"), "GROUP:1:4 NOLOCALS", msg);
+    refused(ROWS("i32"), "GROUPTOP:1:4 NOLOCALS", msg);
+}
+
 static void test_sizes_near_the_end_of_the_integers_are_refused(void **state) {
     (void)state;
     static const char *const lists[] = {"PADTO:0:4", "UPCAST:0:4", "LANE:0:8", "THREAD:0:2"};
@@ -527,6 +606,8 @@ int main(void) {
         cmocka_unit_test(test_reductions_of_what_steps_leave_stay_in_order),
         cmocka_unit_test(test_an_axis_of_a_reduction_and_a_store_is_neither_split_nor_padded),
         cmocka_unit_test(test_a_range_is_not_given_the_name_of_another),
+        cmocka_unit_test(test_work_groups_that_no_device_has_are_refused),
+        cmocka_unit_test(test_NOLOCALS_and_work_groups_exclude_each_other),
         cmocka_unit_test(test_sizes_near_the_end_of_the_integers_are_refused),
         cmocka_unit_test(test_a_range_is_split_32_times_at_most),
     };

@@ -356,8 +356,10 @@ bool tk_diff_check(tk_diff *d, const tolk_uop *kernel, uint32_t target, const ch
 
 void tk_diff_options(tk_diff *d, const tolk_uop *kernel, uint32_t target, bool strict,
                      uint64_t *rng, char *opts, size_t bytes) {
-    static const char *const kinds[] = {"UPCAST", "LANE",  "LANE", "UNROLL", "THREAD",
-                                        "SWAP",   "PADTO", "LOOP", "LANE",   "GROUPTOP"};
+    static const char *const kinds[] = {"UPCAST", "LANE",  "LANE",    "UNROLL", "THREAD",
+                                        "SWAP",   "PADTO", "LOOP",    "LANE",   "GROUPTOP",
+                                        "LOCAL",  "GROUP", "NOLOCALS"};
+    enum { N_KINDS = sizeof kinds / sizeof *kinds };
     static const int amounts[] = {2, 3, 4, 5, 7, 8, 16, 32, 64, 0, 4, 8};
     tk_target t;
     assert_int_equal(tk_target_parse(d->device->backend->host(d->device),
@@ -367,9 +369,13 @@ void tk_diff_options(tk_diff *d, const tolk_uop *kernel, uint32_t target, bool s
     for (int i = 0; i < 7; i++) {
         char list[256];
         uint64_t r = tk_test_rand(rng);
-        const char *kind = kinds[r % 10];
+        const char *kind = kinds[r % N_KINDS];
         unsigned axis = (unsigned)(r >> 8) % 6;
-        if (!strcmp(kind, "LOOP"))
+        if (!strcmp(kind, "NOLOCALS")) {
+            if (r >> 8 & 3)
+                continue;
+            snprintf(list, sizeof list, "%s%sNOLOCALS", opts, *opts ? " " : "");
+        } else if (!strcmp(kind, "LOOP"))
             snprintf(list, sizeof list, "%s%sLOOP:%u", opts, *opts ? " " : "", axis);
         else
             snprintf(list, sizeof list, "%s%s%s:%u:%d", opts, *opts ? " " : "", kind, axis,
