@@ -12,12 +12,13 @@ static const struct {
     const char *name;
     tolk_emit_kind kind;
 } kinds[] = {
-    {"uop", TOLK_EMIT_UOP},   {"opt", TOLK_EMIT_OPT}, {"program", TOLK_EMIT_PROGRAM},
-    {"llvm", TOLK_EMIT_LLVM}, {"asm", TOLK_EMIT_ASM}, {"obj", TOLK_EMIT_OBJ},
+    {"uop", TOLK_EMIT_UOP},       {"opt", TOLK_EMIT_OPT}, {"program", TOLK_EMIT_PROGRAM},
+    {"llvm", TOLK_EMIT_LLVM},     {"asm", TOLK_EMIT_ASM}, {"obj", TOLK_EMIT_OBJ},
+    {"header", TOLK_EMIT_HEADER},
 };
 
 static int find_kind(const char *name, tolk_emit_kind *out) {
-    static const char *const known = "uop, opt, program, llvm, asm or obj";
+    static const char *const known = "uop, opt, program, llvm, asm, obj or header";
     if (!name)
         return tk_report_usage("emit: expected --emit=KIND with one of %s", known);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -31,10 +32,23 @@ static int find_kind(const char *name, tolk_emit_kind *out) {
     return tk_report_usage("emit: --emit=%.100s: expected %s", name, known);
 }
 
+static int emit_to(tolk_ctx *ctx, const char *file, const tolk_uop *kernel,
+                   const tolk_compile_opts *opts, tolk_emit_kind kind, const char *out) {
+    tolk_error err = TOLK_ERROR_INIT;
+    char *text;
+    size_t len;
+    tolk_status st = tolk_emit(ctx, kernel, opts, kind, &text, &len, &err);
+    if (st)
+        return tk_report_input(file, st, &err);
+    int code = tk_source_write(out, text, len);
+    tolk_free_text(ctx, text);
+    return code;
+}
+
 int tk_cmd_emit(int argc, char **argv) {
     static tk_list files;
     tk_compile_flags compile = {0};
-    const char *kind_name = NULL, *kernel_name = NULL, *out = NULL;
+    const char *kind_name = NULL, *kernel_name = NULL, *out = NULL, *header = NULL;
     const tk_flag flags[] = {
         {"--emit", TK_FLAG_TEXT, &kind_name},
         {"--kernel", TK_FLAG_TEXT, &kernel_name},
@@ -42,6 +56,8 @@ int tk_cmd_emit(int argc, char **argv) {
         {"--opts", TK_FLAG_TEXT, &compile.opts},
         {"--bounds", TK_FLAG_TEXT, &compile.bounds},
         {"--strict", TK_FLAG_BOOL, &compile.strict},
+        {"--symbol", TK_FLAG_TEXT, &compile.symbol},
+        {"--header", TK_FLAG_TEXT, &header},
         {"-o", TK_FLAG_TEXT, &out},
     };
     tolk_compile_opts opts;
@@ -53,6 +69,9 @@ int tk_cmd_emit(int argc, char **argv) {
         code = find_kind(kind_name, &kind);
     if (!code)
         code = tk_compile_flags_read("emit", &compile, &opts);
+    if (!code && header && kind != TOLK_EMIT_OBJ && kind != TOLK_EMIT_ASM)
+        code = tk_report_usage("emit: --header: expected --emit=obj or --emit=asm with it "
+                               "(--emit=header makes the header alone)");
     if (!code && kind == TOLK_EMIT_OBJ && !out && isatty(STDOUT_FILENO))
         code = tk_report_usage("emit: an object is binary: expected -o FILE or a pipe");
     if (code)
@@ -66,18 +85,10 @@ int tk_cmd_emit(int argc, char **argv) {
     code = tk_source_load(ctx, files.item[0], &source);
     if (!code)
         code = tk_source_kernel(&source, files.item[0], kernel_name, &kernel);
-    if (!code) {
-        tolk_error err = TOLK_ERROR_INIT;
-        char *text;
-        size_t len;
-        tolk_status st = tolk_emit(ctx, kernel, &opts, kind, &text, &len, &err);
-        if (st) {
-            code = tk_report_input(files.item[0], st, &err);
-        } else {
-            code = tk_source_write(out, text, len);
-            tolk_free_text(ctx, text);
-        }
-    }
+    if (!code)
+        code = emit_to(ctx, files.item[0], kernel, &opts, kind, out);
+    if (!code && header)
+        code = emit_to(ctx, files.item[0], kernel, &opts, TOLK_EMIT_HEADER, header);
     tk_source_free(&source);
     tolk_ctx_destroy(ctx);
     return code;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct tk_compile_flags {
-    const char *opts, *target, *bounds;
+    const char *opts, *target, *bounds, *symbol;
     int strict;
 } tk_compile_flags;
 
@@ -19,6 +19,7 @@ static inline int tk_compile_flags_read(const char *command, const tk_compile_fl
     tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
     opts.opts = f->opts;
     opts.target = f->target;
+    opts.symbol = f->symbol;
     opts.strict = (uint32_t)f->strict;
     if (f->bounds && !strcmp(f->bounds, "trust"))
         opts.bounds = TOLK_BOUNDS_TRUST;

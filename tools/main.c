@@ -52,13 +52,18 @@ static const struct {
      "  --repeat N             run N times on the same inputs; the best and the median are "
      "shown\n" JSON_HELP NPY_HELP},
     {"emit", tk_cmd_emit,
-     "emit K.uop --emit=uop|opt|program|llvm|asm|obj [--kernel NAME] [--target CPU]\n"
-     "      [--opts \"...\"] [--bounds check|trust] [--strict] [-o FILE]",
+     "emit K.uop --emit=uop|opt|program|llvm|asm|obj|header [--kernel NAME] [--target CPU]\n"
+     "      [--opts \"...\"] [--bounds check|trust] [--strict] [--symbol NAME] [--header FILE]\n"
+     "      [-o FILE]",
      FILE_HELP "  --emit=uop             the canonical text of the kernel as it is given\n"
                "  --emit=opt             the same with its loop options applied\n"
                "  --emit=program         the straight list with explicit vectors\n"
-               "  --emit=llvm|asm|obj    LLVM IR, assembly, object file\n" KERNEL_HELP
-                   TARGET_HELP COMPILE_HELP
+               "  --emit=llvm|asm|obj    LLVM IR, assembly, object file\n"
+               "  --emit=header          C header of the object, for programs that link it without "
+               "tolk\n" KERNEL_HELP TARGET_HELP COMPILE_HELP
+               "  --symbol NAME          name of the function; default: tolk_kernel_ and the "
+               "kernel's\n"
+               "  --header FILE          with --emit=obj or asm: write the C header, too\n"
                "  -o FILE                write there, not to standard output\n"},
     {"verify", tk_cmd_verify,
      "verify K.uop [--kernel NAME] [--device D ...] [--target CPU ...] [--opts \"...\"]\n"

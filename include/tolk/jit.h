@@ -32,10 +32,13 @@ typedef struct tolk_compile_opts {
     tolk_bounds bounds;
     uint32_t strict;   /* 1: no option that changes the order of float sums */
     uint32_t no_cache; /* 1: neither look in the binary cache nor fill it */
+    /* tolk_emit alone: name of the function, an identifier of C. NULL: "tolk_kernel_" and the
+     * kernel's name, with '_' for what is in no identifier. */
+    const char *symbol;
 } tolk_compile_opts;
 
 /* clang-format off */
-#define TOLK_COMPILE_OPTS_INIT {(uint32_t)sizeof(tolk_compile_opts), NULL, NULL, TOLK_BOUNDS_CHECK, 0, 0}
+#define TOLK_COMPILE_OPTS_INIT {(uint32_t)sizeof(tolk_compile_opts), NULL, NULL, TOLK_BOUNDS_CHECK, 0, 0, NULL}
 /* clang-format on */
 
 /* Compile one kernel (a SINK) for a device.
@@ -56,7 +59,8 @@ TOLK_API void tolk_program_unref(tolk_program *program);
 typedef enum tolk_cached {
     TOLK_CACHED_NONE = 0,
     TOLK_CACHED_MEMORY = 1,
-    TOLK_CACHED_DISK = 2
+    TOLK_CACHED_DISK = 2,
+    TOLK_CACHED_SAVED = 3 /* none: tolk_program_load made the program */
 } tolk_cached;
 
 typedef struct tolk_program_info {
@@ -69,10 +73,48 @@ typedef struct tolk_program_info {
     uint32_t lanes; /* of its vectors; 1: scalar code */
 } tolk_program_info;
 TOLK_API tolk_status tolk_program_get_info(const tolk_program *program, tolk_program_info *out);
+/* The i-th parameter, in ascending slot order: buffers and scalars, info.n_bufs + info.n_vals of
+ * them. A program keeps the number of elements of a buffer, not its shape: out->rank is 0.
+ * Owner: of out->name the program. Errors: TOLK_E_ARG if i is too large. */
+TOLK_API tolk_status tolk_program_param(const tolk_program *program, size_t i,
+                                        tolk_param_info *out);
+/* Elements that a launch with these scalars expects of buffer parameter i.
+ * Errors: TOLK_E_ARG (i is no buffer, n_vals), TOLK_E_LAUNCH (a scalar out of its bounds, a
+ * dimension is negative), TOLK_E_LIMIT (the number does not fit 63 bits). */
+TOLK_API tolk_status tolk_program_param_elems(const tolk_program *program, size_t i,
+                                              const int64_t *vals, size_t n_vals, int64_t *elems,
+                                              tolk_error *err);
 /* Arithmetic operations and bytes moved by one launch with these scalars: each buffer byte counted
  * once for loads and once for stores. Errors: TOLK_E_ARG (n_vals). */
 TOLK_API tolk_status tolk_program_estimate(const tolk_program *program, const int64_t *vals,
                                            size_t n_vals, double *flops, double *bytes);
+
+/* Write a program out, to be loaded by another process without compiling: ahead of time.
+ *
+ *   bytes, len: the whole of it, machine code included; _file: into a file, which is replaced only
+ *   when all is written.
+ * A saved program has a checksum, the version of its format and the CPU features it needs.
+ * Owner:   of *bytes the caller, tolk_free_text().
+ * Errors:  TOLK_E_NOMEM, TOLK_E_IO.
+ * Threads: any.
+ */
+TOLK_API tolk_status tolk_program_save(const tolk_program *program, char **bytes, size_t *len,
+                                       tolk_error *err);
+TOLK_API tolk_status tolk_program_save_file(const tolk_program *program, const char *path,
+                                            tolk_error *err);
+/* Load a program that tolk_program_save wrote. It launches with the same checks as a compiled one.
+ * It is machine code: the checksum tells damage, not malice; load only what you trust.
+ *
+ *   bytes: copied; they may lie at any address.
+ * Owner:   the caller, tolk_program_unref(). Keep the context alive longer.
+ * Errors:  TOLK_E_PARSE (not a saved program, cut short, damaged), TOLK_E_UNSUPPORTED (made for
+ *          another CPU, or saved by a version with another format), TOLK_E_IO, TOLK_E_NOMEM.
+ * Threads: any.
+ */
+TOLK_API tolk_status tolk_program_load(tolk_device *device, const void *bytes, size_t len,
+                                       tolk_program **out, tolk_error *err);
+TOLK_API tolk_status tolk_program_load_file(tolk_device *device, const char *path,
+                                            tolk_program **out, tolk_error *err);
 
 /* Run a program and wait for it.
  *
@@ -96,7 +138,8 @@ typedef enum tolk_emit_kind {
     TOLK_EMIT_PROGRAM = 2, /* the straight-line program */
     TOLK_EMIT_LLVM = 3,
     TOLK_EMIT_ASM = 4,
-    TOLK_EMIT_OBJ = 5
+    TOLK_EMIT_OBJ = 5,
+    TOLK_EMIT_HEADER = 6 /* C header for that object, for programs without libtolk */
 } tolk_emit_kind;
 /* Lower a kernel to one form, for any target, with no cache.
  *

@@ -50,7 +50,7 @@ typedef struct cache {
 
 /* ---- binaries ---- */
 
-static tk_binary *new_binary(tolk_ctx *ctx, char *bytes, size_t len) {
+tk_binary *tk_binary_create(tolk_ctx *ctx, char *bytes, size_t len) {
     tk_binary *b = tk_alloc_zero(&ctx->al, sizeof *b);
     if (!b)
         return NULL;
@@ -244,7 +244,7 @@ static tolk_status make(tolk_ctx *ctx, cache *c, const void *key, size_t n_key, 
         if (!bypass)
             tk_cache_disk_write(&c->disk, key, n_key, bytes, len);
     }
-    *out = new_binary(ctx, bytes, len);
+    *out = tk_binary_create(ctx, bytes, len);
     if (!*out) {
         tk_strbuf_text_free(&ctx->al, bytes);
         return tk_status_nomem(err);

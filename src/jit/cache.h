@@ -33,6 +33,9 @@ typedef tolk_status (*tk_cache_build)(void *user, char **out, size_t *len, tolk_
 tolk_status tk_cache_get(tolk_ctx *ctx, const void *key, size_t n_key, bool bypass,
                          tk_cache_check check, tk_cache_build build, void *user, tk_binary **out,
                          tolk_cached *where, tolk_error *err);
+/* One that no cache knows, of bytes (text of base/strbuf.h) that become its own. NULL: no memory,
+ * and the bytes are still the caller's. */
+tk_binary *tk_binary_create(tolk_ctx *ctx, char *bytes, size_t len);
 tk_binary *tk_binary_ref(tk_binary *b);
 void tk_binary_unref(tolk_ctx *ctx, tk_binary *b);
 /* Its bytes, valid as long as the reference. */

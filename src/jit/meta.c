@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MAGIC = 0x4d4b5431, VERSION = 1 };
+enum { MAGIC = 0x4d4b5431 };
 
 typedef struct writer {
     tk_pipeline const *p;
@@ -168,7 +168,7 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
         return tk_status_nomem(err);
     TK_TRY(add_params(w, params, err));
     tk_meta head = {.magic = MAGIC,
-                    .version = VERSION,
+                    .version = TK_META_VERSION,
                     .n_bufs = w->params.n_bufs,
                     .n_vals = w->params.n_vals,
                     .lanes = w->p->pass.lanes,
@@ -268,7 +268,7 @@ bool tk_meta_open(const void *bytes, size_t len, tk_meta_view *out) {
     if (len < sizeof *m.head || (uintptr_t)bytes % 8)
         return false;
     const tk_meta *h = m.head;
-    if (h->magic != MAGIC || h->version != VERSION || h->total_bytes != len ||
+    if (h->magic != MAGIC || h->version != TK_META_VERSION || h->total_bytes != len ||
         h->n_steps > TK_EXPR_MAX_STEPS || h->object_bytes > len || h->n_string_bytes > len)
         return false;
     uint64_t n_params = (uint64_t)h->n_bufs + h->n_vals;

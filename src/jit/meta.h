@@ -10,6 +10,10 @@
 #include "jit/expr.h"
 #include "jit/pipeline.h"
 
+/* Raise it when the meaning of a member changes, here or in tolk_kenv (jit/kenv.h), while names and
+ * sizes stay: saved programs of the other meaning are refused by it. */
+enum { TK_META_VERSION = 1 };
+
 typedef struct tk_meta_param {
     int64_t slot;
     int64_t min, max; /* of an integer scalar */

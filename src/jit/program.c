@@ -11,14 +11,15 @@
 #include "ir/params.h"
 #include "ir/verify.h"
 #include "jit/code_hash.h"
+#include "jit/header.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#define SYMBOL "tolk_kernel"
+#define SYMBOL TK_PROGRAM_SYMBOL
 
-static uint64_t now_ns(void) {
+uint64_t tk_program_now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
@@ -171,7 +172,8 @@ static void free_program(tolk_program *p) {
 static void tell(const tolk_program *p) {
     static const char *const from[] = {[TOLK_CACHED_NONE] = "compiled",
                                        [TOLK_CACHED_MEMORY] = "from memory",
-                                       [TOLK_CACHED_DISK] = "from disk"};
+                                       [TOLK_CACHED_DISK] = "from disk",
+                                       [TOLK_CACHED_SAVED] = "loaded"};
     const tk_meta *h = p->meta.head;
     tk_log(p->ctx, TOLK_LOG_INFO,
            "kernel %.60s: %s in %llu us, %zu bytes of code, %u lanes, loop options \"%.200s\"",
@@ -179,9 +181,36 @@ static void tell(const tolk_program *p) {
            p->code_bytes, h->lanes, p->meta.strings + h->opts);
 }
 
+tolk_status tk_program_open(tolk_device *device, tk_binary *binary, tolk_cached cached,
+                            tk_arch arch, uint64_t features, uint64_t start_ns, tolk_program **out,
+                            tolk_error *err) {
+    tolk_ctx *ctx = device->ctx;
+    tolk_program *p = tk_alloc_zero(&ctx->al, sizeof *p);
+    if (!p) {
+        tk_binary_unref(ctx, binary);
+        return tk_status_nomem(err);
+    }
+    atomic_init(&p->refs, 1);
+    p->ctx = ctx;
+    p->device = device;
+    p->binary = binary;
+    p->cached = cached;
+    p->arch = arch;
+    p->features = features;
+    tolk_status st = open_program(p, err);
+    if (st != TOLK_OK) {
+        free_program(p);
+        return st;
+    }
+    p->compile_ns = tk_program_now_ns() - start_ns;
+    tell(p);
+    *out = p;
+    return TOLK_OK;
+}
+
 tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_compile_opts *opts,
                          tolk_program **out, tolk_error *err) {
-    uint64_t start = now_ns();
+    uint64_t start = tk_program_now_ns();
     if (!device || !sink || !out)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_compile: device, sink or out is "
@@ -201,27 +230,15 @@ tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_c
     tk_strbuf key;
     tk_strbuf_init(&key, &ctx->al);
     tolk_status st = write_key(&b, &key, err);
-    tolk_program *p = st == TOLK_OK ? tk_alloc_zero(&ctx->al, sizeof *p) : NULL;
-    if (st == TOLK_OK && !p)
-        st = tk_status_nomem(err);
-    if (st == TOLK_OK) {
-        atomic_init(&p->refs, 1);
-        p->ctx = ctx;
-        p->device = device;
+    tk_binary *binary;
+    tolk_cached cached;
+    if (st == TOLK_OK)
         st = tk_cache_get(ctx, key.at, key.n, opts->no_cache != 0, check_bytes, build_bytes, &b,
-                          &p->binary, &p->cached, err);
-        if (st == TOLK_OK)
-            st = open_program(p, err);
-        if (st != TOLK_OK)
-            free_program(p);
-    }
+                          &binary, &cached, err);
     tk_strbuf_fini(&key);
-    if (st != TOLK_OK)
-        return st;
-    p->compile_ns = now_ns() - start;
-    tell(p);
-    *out = p;
-    return TOLK_OK;
+    TK_TRY(st);
+    return tk_program_open(device, binary, cached, b.target.arch, tk_target_features(&b.target),
+                           start, out, err);
 }
 
 tolk_program *tolk_program_ref(tolk_program *program) {
@@ -446,16 +463,90 @@ tolk_status tolk_program_estimate(const tolk_program *program, const int64_t *va
     return TOLK_OK;
 }
 
+/* ---- parameters ---- */
+
+tolk_status tolk_program_param(const tolk_program *program, size_t i, tolk_param_info *out) {
+    if (!program || !out)
+        return TOLK_E_ARG;
+    const tk_meta *h = program->meta.head;
+    if (i >= (size_t)h->n_bufs + h->n_vals)
+        return TOLK_E_ARG;
+    const tk_meta_param *m = &program->meta.params[i];
+    *out = (tolk_param_info){.name = m->name ? program->meta.strings + m->name : NULL,
+                             .slot = m->slot,
+                             .dtype = m->dtype,
+                             .is_scalar = m->is_scalar,
+                             .is_loaded = m->loaded,
+                             .is_stored = m->stored,
+                             .min = m->is_scalar ? m->min : 0,
+                             .max = m->is_scalar ? m->max : 0};
+    return TOLK_OK;
+}
+
+tolk_status tolk_program_param_elems(const tolk_program *program, size_t i, const int64_t *vals,
+                                     size_t n_vals, int64_t *elems, tolk_error *err) {
+    const tolk_program *p = program;
+    if (!p || !elems)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "tolk_program_param_elems: program or elems is NULL");
+    const tk_meta *h = p->meta.head;
+    char who[160];
+    if (i >= (size_t)h->n_bufs + h->n_vals || p->meta.params[i].is_scalar)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "kernel %.60s: parameter %zu is no buffer", p->meta.strings + h->name,
+                              i);
+    const tk_meta_param *m = &p->meta.params[i];
+    if (n_vals != h->n_vals || (n_vals && !vals))
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "kernel %.60s: expected %u scalars, got %zu",
+                              p->meta.strings + h->name, h->n_vals, vals ? n_vals : 0);
+    TK_TRY(check_scalars(p, vals, err));
+    int64_t values[TK_EXPR_MAX_STEPS];
+    bool wraps[TK_EXPR_MAX_STEPS];
+    tk_expr_eval(p->meta.steps, h->n_steps, vals, values, wraps);
+    if (wraps[m->size])
+        return tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
+                              "%s: its size with these scalars does not fit 63 bits",
+                              describe(p, m, who));
+    if (values[m->size] < 0)
+        return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
+                              "%s: a dimension is negative with these scalars",
+                              describe(p, m, who));
+    *elems = values[m->size];
+    return TOLK_OK;
+}
+
 /* ---- other forms ---- */
 
 typedef struct emission {
     build b;
     tolk_emit_kind kind;
+    char symbol[TK_HEADER_SYMBOL];
     char **text;
     size_t *len;
     tolk_error *err;
     tolk_status st;
 } emission;
+
+/* The header is that of the object: made beside it, as what makes the object too large changes
+ * both. */
+static tolk_status emit_header(emission *e, const tk_pipeline *p) {
+    const build *b = &e->b;
+    char *object = NULL, *bytes = NULL;
+    size_t n;
+    tk_meta_view view;
+    tolk_status st =
+        tk_llvm_emit(b->ctx, &b->target, p->program, e->symbol, TK_LLVM_OBJ, &object, &n, e->err);
+    if (st == TOLK_OK)
+        st = tk_meta_write(p, p->pass.given, "", 0, &bytes, &n, e->err);
+    if (st == TOLK_OK && !tk_meta_open(bytes, n, &view))
+        st = tk_status_fail(e->err, TOLK_E_INTERNAL, TK_NO_NODE, "the metadata cannot be read");
+    if (st == TOLK_OK)
+        st = tk_header_write(b->ctx, &view, &b->target, e->symbol, e->text, e->len, e->err);
+    tk_strbuf_text_free(&b->ctx->al, bytes);
+    tk_strbuf_text_free(&b->ctx->al, object);
+    return st;
+}
 
 static void emit_with(emission *e, const char *opts) {
     const build *b = &e->b;
@@ -466,8 +557,10 @@ static void emit_with(emission *e, const char *opts) {
                         kind == TOLK_EMIT_OPT ? TK_PIPELINE_OPT : TK_PIPELINE_PROGRAM, &p, e->err);
     if (st == TOLK_OK && (kind == TOLK_EMIT_OPT || kind == TOLK_EMIT_PROGRAM))
         st = tolk_print(kind == TOLK_EMIT_OPT ? p.opt : p.program, e->text, e->len);
+    else if (st == TOLK_OK && kind == TOLK_EMIT_HEADER)
+        st = emit_header(e, &p);
     else if (st == TOLK_OK)
-        st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL,
+        st = tk_llvm_emit(b->ctx, &b->target, p.program, e->symbol,
                           kind == TOLK_EMIT_LLVM  ? TK_LLVM_IR
                           : kind == TOLK_EMIT_ASM ? TK_LLVM_ASM
                                                   : TK_LLVM_OBJ,
@@ -487,7 +580,7 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
                       tolk_emit_kind kind, char **text, size_t *len, tolk_error *err) {
     if (!ctx || !sink || !text || !len)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: an argument is NULL");
-    if ((int)kind < TOLK_EMIT_UOP || kind > TOLK_EMIT_OBJ)
+    if ((int)kind < TOLK_EMIT_UOP || kind > TOLK_EMIT_HEADER)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: unknown kind %d", (int)kind);
     TK_TRY(check_opts(&opts, err));
     tk_ctx_after_fork(ctx);
@@ -495,7 +588,8 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
     if (kind == TOLK_EMIT_UOP)
         return tolk_print(sink, text, len) == TOLK_OK ? TOLK_OK : tk_status_nomem(err);
     tolk_device *device;
-    emission e = {{ctx, sink, opts, {0}}, kind, text, len, err, TOLK_OK};
+    emission e = {{ctx, sink, opts, {0}}, kind, {0}, text, len, err, TOLK_OK};
+    TK_TRY(tk_header_symbol(opts->symbol, tolk_kernel_name(sink), e.symbol, err));
     TK_TRY(tolk_device_open(ctx, "CPU", &device, err));
     TK_TRY(
         tk_target_parse(device->backend->host(device), target_name(ctx, opts), &e.b.target, err));

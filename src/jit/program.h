@@ -21,6 +21,23 @@ struct tolk_program {
     tolk_cached cached;
     uint64_t compile_ns;
     size_t code_bytes;
+    /* What runs it: bits TK_FEATURE_* that the code may use. */
+    tk_arch arch;
+    uint64_t features;
 };
+
+/* The name of the function in every object that is linked. */
+#define TK_PROGRAM_SYMBOL "tolk_kernel"
+
+/* A program of a binary: its code is linked and what does not change between launches evaluated.
+ *
+ *   binary: the program's, also where this fails.   start_ns: when its making began
+ * (CLOCK_MONOTONIC) Errors:  TOLK_E_INTERNAL (no metadata in the binary), TOLK_E_LIMIT,
+ * TOLK_E_NOMEM, TOLK_E_COMPILE.
+ */
+tolk_status tk_program_open(tolk_device *device, tk_binary *binary, tolk_cached cached,
+                            tk_arch arch, uint64_t features, uint64_t start_ns, tolk_program **out,
+                            tolk_error *err);
+uint64_t tk_program_now_ns(void);
 
 #endif

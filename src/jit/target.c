@@ -164,22 +164,32 @@ tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *ou
     return TOLK_OK;
 }
 
+uint64_t tk_target_features(const tk_target *target) {
+    uint64_t features = 0;
+    for (const char *p = target->features; *p;) {
+        size_t n = strcspn(p, ",");
+        for (int f = 0; f < TK_FEATURE_COUNT && *p == '+'; f++)
+            if (strlen(feature_names[f]) == n - 1 && memcmp(feature_names[f], p + 1, n - 1) == 0)
+                features |= (uint64_t)1 << f;
+        p += n + (p[n] == ',');
+    }
+    return features;
+}
+
+const char *tk_target_feature_name(int i) {
+    return feature_names[i];
+}
+
 bool tk_target_runs_on(const tk_target *target, const tk_host *host, const char **missing) {
     if (target->arch != host->arch) {
         *missing = target->arch == TK_ARCH_X86_64 ? "an x86-64 CPU" : "an aarch64 CPU";
         return false;
     }
-    for (const char *p = target->features; *p;) {
-        size_t n = strcspn(p, ",");
-        for (int f = 0; f < TK_FEATURE_COUNT; f++)
-            if (*p == '+' && strlen(feature_names[f]) == n - 1 &&
-                memcmp(feature_names[f], p + 1, n - 1) == 0 && !(host->features >> f & 1)) {
-                *missing = feature_names[f];
-                return false;
-            }
-        p += n;
-        if (*p)
-            p++;
-    }
+    uint64_t lacks = tk_target_features(target) & ~host->features;
+    for (int f = 0; f < TK_FEATURE_COUNT; f++)
+        if (lacks >> f & 1) {
+            *missing = feature_names[f];
+            return false;
+        }
     return true;
 }

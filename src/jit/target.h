@@ -65,4 +65,9 @@ tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *ou
 /* Can the host run code for it? If not, *missing names a feature (static text). */
 bool tk_target_runs_on(const tk_target *target, const tk_host *host, const char **missing);
 
+/* Features that code for it may use: bits TK_FEATURE_*. */
+uint64_t tk_target_features(const tk_target *target);
+/* Text name of feature i < TK_FEATURE_COUNT. */
+const char *tk_target_feature_name(int i);
+
 #endif
