@@ -307,7 +307,8 @@ bool tk_diff_check(tk_diff *d, const tolk_uop *kernel, uint32_t target, const ch
                                      TK_PIPELINE_PROGRAM, &p, &err);
     bool good = true;
     tolk_program *program = NULL;
-    if (st == TOLK_E_ARG && opts) {
+    bool forced = opts && *opts; /* may unroll beyond what is compiled */
+    if ((st == TOLK_E_ARG && opts) || (st == TOLK_E_LIMIT && forced)) {
         *refused = true;
         d->refused++;
     } else if (st != TOLK_OK) {
@@ -322,8 +323,8 @@ bool tk_diff_check(tk_diff *d, const tolk_uop *kernel, uint32_t target, const ch
         co.strict = strict;
         co.no_cache = 1;
         st = tolk_compile(d->device, kernel, &co, &program, &err);
-        if (st == TOLK_E_LIMIT && opts && *opts) {
-            *refused = true; /* unrolled beyond what is compiled */
+        if (st == TOLK_E_LIMIT && forced) {
+            *refused = true;
             d->refused++;
         } else {
             good = same_status(d, "compiling", st, TOLK_OK, &err);
