@@ -97,17 +97,31 @@ static uint32_t lanes_for(const chooser *c, const tolk_uop *range, uint32_t elem
     return w > TOLK_MAX_LANES ? TOLK_MAX_LANES : w;
 }
 
-/* Number of range among the axes, or -1. */
-static int axis_of(const tk_kview *v, const tolk_uop *range) {
+/* Number of range among the axes of v, or -1: it is none, or (c->status) something failed. */
+static int axis_of(chooser *c, const tk_kview *v, const tolk_uop *range) {
     tk_uops axes;
     tk_vec_init(&axes, v->al);
     int found = -1;
-    if (tk_opt_axes(v, &axes, NULL) == TOLK_OK)
+    c->status = tk_opt_axes(v, &axes, c->err);
+    if (c->status == TOLK_OK)
         for (size_t i = 0; i < axes.n; i++)
             if (axes.at[i] == range)
                 found = (int)i;
     tk_vec_fini(&axes);
     return found;
+}
+
+/* The same in the kernel as it is now. */
+static int axis_now(chooser *c, const tolk_uop *range) {
+    tk_kview now;
+    if (!tk_kview_init(&now, c->root)) {
+        c->status = tk_status_nomem(c->err);
+        return -1;
+    }
+    bool there = range->id < now.n_ids && now.reached[range->id];
+    int axis = there ? axis_of(c, &now, range) : -1;
+    tk_kview_fini(&now);
+    return axis;
 }
 
 /* Apply one option; false if it was refused (then nothing changed) or something failed. */
@@ -155,7 +169,7 @@ static bool choose_outer(chooser *c, const tolk_uop *range, tk_opt_kind kind, in
     }
     const tolk_uop *outer =
         outer_part(&v, tk_uop_int(range, TK_A_RANGE_AXIS), s ? s->ints : NULL, s ? s->n : 0);
-    int axis = outer && length(outer) >= least ? axis_of(&v, outer) : -1;
+    int axis = outer && length(outer) >= least ? axis_of(c, &v, outer) : -1;
     tk_kview_fini(&v);
     return choose(c, kind, axis, arg);
 }
@@ -217,7 +231,7 @@ static const tolk_uop *group_rest(chooser *c, const tolk_uop *range, int *axis) 
             (n == 0 || memcmp(s->ints, old->ints, n * sizeof *s->ints) == 0))
             rest = r;
     }
-    *axis = rest ? axis_of(&v, rest) : -1;
+    *axis = rest ? axis_of(c, &v, rest) : -1;
     tk_kview_fini(&v);
     return rest;
 }
@@ -249,7 +263,7 @@ static void choose_all(chooser *c, const tk_kview *v, const facts *f) {
     if (lane) {
         const facts *lf = &f[tk_kview_no(v, lane)];
         uint32_t w = lanes_for(c, lane, lf->elem_bytes);
-        if (!choose(c, TK_OPT_LANE, axis_of(v, lane), w))
+        if (!choose(c, TK_OPT_LANE, axis_of(c, v, lane), w))
             lane = NULL;
         else if (!reduces)
             choose_outer(c, lane, TK_OPT_UPCAST, lf->n_math || lf->n_ops > 24 ? 2 : 4, 8);
@@ -258,13 +272,7 @@ static void choose_all(chooser *c, const tk_kview *v, const facts *f) {
         const tolk_uop *r = v->ranges.at[i];
         if (!f[i].reduce_axis || f[i].store_axis)
             continue;
-        tk_kview now;
-        if (!tk_kview_init(&now, c->root)) {
-            c->status = tk_status_nomem(c->err);
-            return;
-        }
-        int axis = r->id < now.n_ids && now.reached[r->id] ? axis_of(&now, r) : -1;
-        tk_kview_fini(&now);
+        int axis = axis_now(c, r);
         if (outputs(v, f) < FEW_OUTPUTS && choose(c, TK_OPT_GROUPTOP, axis, pieces_for(r)) &&
             !(r = group_rest(c, r, &axis)))
             return;
@@ -284,13 +292,7 @@ static void choose_all(chooser *c, const tk_kview *v, const facts *f) {
         const tolk_uop *r = v->ranges.at[i];
         if (r == lane || !f[i].store_axis || f[i].reduce_axis || !shares_operands(v, r))
             continue;
-        tk_kview now;
-        if (!tk_kview_init(&now, c->root)) {
-            c->status = tk_status_nomem(c->err);
-            return;
-        }
-        int axis = r->id < now.n_ids && now.reached[r->id] ? axis_of(&now, r) : -1;
-        tk_kview_fini(&now);
+        int axis = axis_now(c, r);
         int64_t rows = c->vec_bytes == 64 ? 8 : 4;
         while (rows > 2 && length(r) < rows)
             rows /= 2;

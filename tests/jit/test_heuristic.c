@@ -6,6 +6,7 @@
 #include "support/tk_stage.h"
 
 #include "base/strbuf.h"
+#include "jit/pipeline.h"
 
 #include <string.h>
 
@@ -198,20 +199,21 @@ static void test_lanes_follow_memory_through_a_fold(void **state) {
 }
 
 /* 64 x 64 x 64 */
+static const char product[] =
+    "tolk.uop 1\n%0 = const index 64\n%1 = stack index (%0, %0)\n%2 = param f32 (%1) {slot=0}\n"
+    "%3 = param f32 (%1) {slot=1}\n%4 = param f32 (%1) {slot=2}\n"
+    "%5 = range index (%0) {axis=0, kind=global}\n"
+    "%6 = range index (%0) {axis=1, kind=global}\n"
+    "%7 = range index (%0) {axis=2, kind=reduce}\n%8 = index f32 (%3, %5, %7)\n"
+    "%9 = load f32 (%8)\n%10 = index f32 (%4, %7, %6)\n%11 = load f32 (%10)\n"
+    "%12 = mul f32 (%9, %11)\n%13 = reduce f32 (%12, %7) {op=add}\n"
+    "%14 = index f32 (%2, %5, %6)\n%15 = store void (%14, %13)\n"
+    "%16 = end void (%15, %5, %6)\n%17 = sink void (%16) {name=\"product\"}\n";
+
 static void test_a_matrix_product_gets_a_tile_of_registers(void **state) {
     (void)state;
-    chosen(
-        "tolk.uop 1\n%0 = const index 64\n%1 = stack index (%0, %0)\n%2 = param f32 (%1) {slot=0}\n"
-        "%3 = param f32 (%1) {slot=1}\n%4 = param f32 (%1) {slot=2}\n"
-        "%5 = range index (%0) {axis=0, kind=global}\n"
-        "%6 = range index (%0) {axis=1, kind=global}\n"
-        "%7 = range index (%0) {axis=2, kind=reduce}\n%8 = index f32 (%3, %5, %7)\n"
-        "%9 = load f32 (%8)\n%10 = index f32 (%4, %7, %6)\n%11 = load f32 (%10)\n"
-        "%12 = mul f32 (%9, %11)\n%13 = reduce f32 (%12, %7) {op=add}\n"
-        "%14 = index f32 (%2, %5, %6)\n%15 = store void (%14, %13)\n"
-        "%16 = end void (%15, %5, %6)\n%17 = sink void (%16) {name=\"product\"}\n",
-        "LANE:1:4 UPCAST:0:4 UPCAST:1:2", "LANE:1:8 UPCAST:0:4 UPCAST:1:2",
-        "LANE:1:16 UPCAST:0:8 UPCAST:1:2");
+    chosen(product, "LANE:1:4 UPCAST:0:4 UPCAST:1:2", "LANE:1:8 UPCAST:0:4 UPCAST:1:2",
+           "LANE:1:16 UPCAST:0:8 UPCAST:1:2");
 }
 
 static void test_a_size_that_is_an_argument_counts_as_long(void **state) {
@@ -231,6 +233,49 @@ static void test_a_size_that_is_an_argument_counts_as_long(void **state) {
             check(text, false, targets[t], want[t], &sizes[i], 1);
 }
 
+/* ---- memory ---- */
+
+typedef struct choice {
+    const tk_stage *s;
+    const char *want;
+} choice;
+
+static tolk_status choose(const tolk_allocator *al, void *user) {
+    const choice *c = user;
+    tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
+    tolk_ctx *ctx;
+    tk_pipeline p;
+    opts.allocator = al;
+    opts.no_environment = 1;
+    opts.no_disk_cache = 1;
+    tolk_status st = tolk_ctx_create(&opts, &ctx, NULL);
+    if (st != TOLK_OK)
+        return st;
+    st = tk_pipeline_run(ctx, c->s->given, NULL, &c->s->target, TOLK_BOUNDS_CHECK, false,
+                         TK_PIPELINE_OPT, &p, NULL);
+    if (st == TOLK_OK)
+        assert_string_equal(p.pass.applied, c->want);
+    tk_pipeline_fini(&p);
+    tolk_ctx_destroy(ctx);
+    return st;
+}
+
+/* Code with fewer options would sum floats in another order, and stay in the cache. */
+static void test_out_of_memory_is_an_error_and_never_another_choice(void **state) {
+    (void)state;
+    static const char sum[] = ROWS("(%0, %1)", "%5", "%6");
+    static const struct {
+        const char *text, *want;
+    } runs[] = {{product, "LANE:1:8 UPCAST:0:4 UPCAST:1:2"}, {sum, "LANE:1:8 UNROLL:2:4"}};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        tk_stage s;
+        tk_stage_open(&s, runs[i].text, NULL);
+        choice c = {&s, runs[i].want};
+        assert_true(tk_test_oom(choose, &c) > 100);
+        tk_stage_close(&s);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contiguous_loops_get_full_vectors_and_four_of_them),
@@ -246,6 +291,7 @@ int main(void) {
         cmocka_unit_test(test_lanes_follow_memory_through_a_fold),
         cmocka_unit_test(test_a_matrix_product_gets_a_tile_of_registers),
         cmocka_unit_test(test_a_size_that_is_an_argument_counts_as_long),
+        cmocka_unit_test(test_out_of_memory_is_an_error_and_never_another_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
