@@ -53,21 +53,6 @@ uint32_t tolk_version(void) {
     return TOLK_VERSION_MAJOR << 16 | TOLK_VERSION_MINOR << 8 | TOLK_VERSION_PATCH;
 }
 
-/* A JSON string; control characters as \u00XX. */
-static void json_string(tk_strbuf *sb, const char *s) {
-    tk_strbuf_char(sb, '"');
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            tk_strbuf_char(sb, '\\');
-        if (c < 0x20)
-            tk_strbuf_fmt(sb, "\\u%04x", c);
-        else
-            tk_strbuf_char(sb, (char)c);
-    }
-    tk_strbuf_char(sb, '"');
-}
-
 tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len) {
     if (!ctx || !text || !len)
         return TOLK_E_ARG;
@@ -90,7 +75,7 @@ tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len) {
                   TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_llvm_version(),
                   cpu);
     tk_strbuf_str(&sb, "\"cache\": {\"dir\": ");
-    json_string(&sb, stats.disk_dir);
+    tk_strbuf_json(&sb, stats.disk_dir);
     tk_strbuf_fmt(&sb, ", \"entries\": %llu, \"bytes\": %llu, \"limit_bytes\": %llu}, ",
                   (unsigned long long)stats.disk_entries, (unsigned long long)stats.disk_bytes,
                   (unsigned long long)ctx->cache_bytes);

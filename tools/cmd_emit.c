@@ -68,7 +68,7 @@ int tk_cmd_emit(int argc, char **argv) {
     if (!code)
         code = find_kind(kind_name, &kind);
     if (!code)
-        code = tk_compile_flags_read("emit", &compile, &opts);
+        code = tk_compile_flags_read("emit", &compile, &opts); /* before any work */
     if (!code && header && kind != TOLK_EMIT_OBJ && kind != TOLK_EMIT_ASM)
         code = tk_report_usage("emit: --header: expected --emit=obj or --emit=asm with it "
                                "(--emit=header makes the header alone)");
@@ -85,6 +85,10 @@ int tk_cmd_emit(int argc, char **argv) {
     code = tk_source_load(ctx, files.item[0], &source);
     if (!code)
         code = tk_source_kernel(&source, files.item[0], kernel_name, &kernel);
+    if (!code && kind != TOLK_EMIT_UOP) {
+        tk_compile_flags_replay(&source, files.item[0], &compile);
+        code = tk_compile_flags_read("emit", &compile, &opts);
+    }
     if (!code)
         code = emit_to(ctx, files.item[0], kernel, &opts, kind, out);
     if (!code && header)

@@ -79,7 +79,7 @@ typedef struct result {
     double flops, bytes; /* of one launch; -1 if not known */
 } result;
 
-static void print_json(const result *r, int64_t repeat) {
+static void print_json(const result *r, int64_t repeat, tolk_ctx *history) {
     printf("{\"kernel\": ");
     tk_json_string(stdout, r->kernel);
     printf(", \"device\": ");
@@ -90,10 +90,15 @@ static void print_json(const result *r, int64_t repeat) {
            "\"run_us\": {\"min\": %.3f, \"median\": %.3f}",
            r->lanes, r->compile_ms, r->cached, (long long)repeat, r->run.min_us, r->run.median_us);
     if (r->flops >= 0)
-        printf(", \"bytes\": %.0f, \"flops\": %.0f, \"gflops\": %.6g, \"gbps\": %.6g}\n", r->bytes,
+        printf(", \"bytes\": %.0f, \"flops\": %.0f, \"gflops\": %.6g, \"gbps\": %.6g", r->bytes,
                r->flops, r->flops / r->run.min_us * 1e-3, r->bytes / r->run.min_us * 1e-3);
     else
-        printf(", \"bytes\": null, \"flops\": null, \"gflops\": null, \"gbps\": null}\n");
+        printf(", \"bytes\": null, \"flops\": null, \"gflops\": null, \"gbps\": null");
+    if (history) {
+        printf(", \"history\": ");
+        tk_history_print(stdout, history, 0, 1);
+    }
+    puts("}");
 }
 
 static void print_text(const result *r, int64_t repeat) {
@@ -118,11 +123,10 @@ typedef struct run_flags {
     tk_binding_request request;
     const char *device, *kernel;
     int64_t repeat;
-    int json;
+    int json, history;
 } run_flags;
 
-static int run_with(tolk_ctx *ctx, const char *path, const run_flags *f,
-                    const tolk_compile_opts *opts) {
+static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
     static const char *const cache_names[] = {"none", "memory", "disk"};
     int interp = f->device && !strcmp(f->device, "interp");
     tk_source source = {0};
@@ -132,6 +136,8 @@ static int run_with(tolk_ctx *ctx, const char *path, const run_flags *f,
     const tolk_uop *kernel;
     tolk_error err = TOLK_ERROR_INIT;
     tolk_status st;
+    tolk_compile_opts opts;
+    uint64_t seed = 1;
     result r = {.device = "interp", .cached = "none", .opts = "", .lanes = 1, .flops = -1};
 
     int code = TOOL_DONE;
@@ -142,6 +148,14 @@ static int run_with(tolk_ctx *ctx, const char *path, const run_flags *f,
         code = tk_source_kernel(&source, path, f->kernel, &kernel);
     if (!code && (st = tolk_verify(kernel, TOLK_STAGE_ANY, &err)))
         code = tk_report_input(path, st, &err);
+    if (!code && tk_source_is_repro(&source)) { /* it is about compiling: any inputs do */
+        f->request.random = 1;
+        f->request.seed = &seed;
+    }
+    if (!code && !interp)
+        tk_compile_flags_replay(&source, path, &f->compile);
+    if (!code)
+        code = tk_compile_flags_read("run", &f->compile, &opts);
     if (!code)
         code = tk_binding_make(ctx, kernel, &f->request, &binding);
     if (code)
@@ -151,7 +165,7 @@ static int run_with(tolk_ctx *ctx, const char *path, const run_flags *f,
     if (device) {
         tolk_program_info info;
         double start = now_us();
-        st = tolk_compile(device, kernel, opts, &program, &err);
+        st = tolk_compile(device, kernel, &opts, &program, &err);
         r.compile_ms = (now_us() - start) * 1e-3;
         if (!st)
             st = tolk_program_get_info(program, &info);
@@ -176,10 +190,14 @@ static int run_with(tolk_ctx *ctx, const char *path, const run_flags *f,
         if (r.run.min_us <= 0)
             r.run.min_us = 1e-3; /* the clock's step */
         if (f->json) {
-            print_json(&r, f->repeat);
+            print_json(&r, f->repeat, f->history ? ctx : NULL);
         } else {
             print_text(&r, f->repeat);
             print_outputs(ctx, &binding);
+            if (f->history) {
+                puts("compiled, with the milliseconds of each phase:");
+                tk_history_print(stdout, ctx, 0, 0);
+            }
         }
     }
 done:
@@ -206,6 +224,7 @@ int tk_cmd_run(int argc, char **argv) {
         {"--bounds", TK_FLAG_TEXT, &f.compile.bounds},
         {"--strict", TK_FLAG_BOOL, &f.compile.strict},
         {"--repeat", TK_FLAG_NUMBER, &f.repeat},
+        {"--history", TK_FLAG_BOOL, &f.history},
         {"--json", TK_FLAG_BOOL, &f.json},
     };
     tolk_compile_opts opts;
@@ -213,7 +232,7 @@ int tk_cmd_run(int argc, char **argv) {
     if (!code && !files.n)
         code = tk_report_usage("run: expected a file with a kernel");
     if (!code)
-        code = tk_compile_flags_read("run", &f.compile, &opts);
+        code = tk_compile_flags_read("run", &f.compile, &opts); /* before any work */
     if (!code && f.device && !strcmp(f.device, "interp") &&
         (f.compile.opts || f.compile.target || f.compile.bounds || f.compile.strict))
         code = tk_report_usage("run: --device interp runs the kernel as it stands: expected no "
@@ -223,7 +242,7 @@ int tk_cmd_run(int argc, char **argv) {
     tolk_ctx *ctx = tk_report_context();
     if (!ctx)
         return TOOL_FAILED;
-    code = run_with(ctx, files.item[0], &f, &opts);
+    code = run_with(ctx, files.item[0], &f);
     tolk_ctx_destroy(ctx);
     return code;
 }

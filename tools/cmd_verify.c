@@ -407,6 +407,15 @@ static int verify_file(job *j, const char *kernel_name) {
     const tolk_uop *kernel;
     int code = tk_source_load(j->ctx, j->path, &source);
     size_t n = code || kernel_name ? 1 : tk_source_count(&source);
+    if (!code && tk_source_is_repro(&source)) {
+        tk_compile_flags replay = j->flags;
+        replay.target = j->targets.n ? j->targets.item[0] : NULL;
+        tk_compile_flags_replay(&source, j->path, &replay);
+        if (!j->targets.n)
+            j->targets.item[j->targets.n++] = replay.target;
+        j->flags.opts = replay.opts;
+        j->flags.bounds = replay.bounds;
+    }
     if (!code && n == 1) {
         code = tk_source_kernel(&source, j->path, kernel_name, &kernel);
         if (!code)

@@ -108,6 +108,12 @@ static int next_value(walk *w) {
     }
 }
 
+void tk_json_each(const char *text, size_t len, tk_json_fn fn, void *user) {
+    walk w = {.p = text, .end = text + len};
+    while (next_value(&w))
+        fn(user, w.path, w.value);
+}
+
 size_t tk_json_print_flat(FILE *to, const char *text, size_t len) {
     walk w = {.p = text, .end = text + len};
     char last[MAX_PATH] = "";

@@ -37,7 +37,7 @@ static const struct {
      "run K.uop --arg NAME=FILE.npy|NUMBER ... --out NAME=FILE.npy ... [--set VAR=N]\n"
      "      [--kernel NAME] [--device CPU|interp] [--target CPU] [--global x,y,z]\n"
      "      [--local x,y,z] [--opts \"...\"] [--bounds check|trust] [--strict] [--repeat N]\n"
-     "      [--json]",
+     "      [--history] [--json]",
      FILE_HELP
      "  --arg NAME=FILE.npy    array of a buffer: its shape is that of the parameter; one\n"
      "                         dimension of as many elements does, too, as do dimensions of\n"
@@ -50,7 +50,10 @@ static const struct {
      "  --global x,y,z         values of the variables _grid_x, _grid_y, _grid_z\n"
      "  --local x,y,z          values of the variables _block_x, _block_y, _block_z\n" COMPILE_HELP
      "  --repeat N             run N times on the same inputs; the best and the median are "
-     "shown\n" JSON_HELP NPY_HELP},
+     "shown\n"
+     "  --history              what was compiled, and how long each phase took\n" JSON_HELP
+     "A file that TOLK_REPRO made is compiled with the settings it holds, on random "
+     "inputs.\n" NPY_HELP},
     {"emit", tk_cmd_emit,
      "emit K.uop --emit=uop|opt|program|llvm|asm|obj|header [--kernel NAME] [--target CPU]\n"
      "      [--opts \"...\"] [--bounds check|trust] [--strict] [--symbol NAME] [--header FILE]\n"

@@ -48,6 +48,63 @@ static int read_all(const char *path, char **text, size_t *len) {
     return TOOL_DONE;
 }
 
+/* ---- settings of a file that TOLK_REPRO wrote ---- */
+
+/* The value of a line '; tolk-repro KEY="VALUE"', a JSON string, or NULL. */
+static char *setting(const char *line, const char *end, const char *key) {
+    static const char start[] = "; tolk-repro ";
+    size_t n = strlen(key), head = sizeof start - 1;
+    if ((size_t)(end - line) < head + n + 3 || memcmp(line, start, head) ||
+        memcmp(line + head, key, n) || memcmp(line + head + n, "=\"", 2))
+        return NULL;
+    const char *p = line + head + n + 2;
+    char *value = malloc((size_t)(end - p) + 1);
+    size_t at = 0;
+    while (value && p < end && *p != '"') {
+        char c = *p++;
+        if (c == '\\' && p < end) {
+            c = *p++;
+            if (c == 'u' && end - p >= 4) { /* a control character */
+                char digits[5] = {p[0], p[1], p[2], p[3], 0};
+                c = (char)strtol(digits, NULL, 16);
+                p += 4;
+            }
+        }
+        value[at++] = c;
+    }
+    if (value)
+        value[at] = 0;
+    return value;
+}
+
+/* They stand in the comments behind the first line. */
+static void read_settings(tk_source *s) {
+    const struct {
+        const char *key;
+        char **to;
+    } known[] = {
+        {"target", &s->target}, {"opts", &s->opts}, {"bounds", &s->bounds}, {"strict", &s->strict}};
+    const char *end = s->text + s->len, *line = s->text;
+    for (int n = 0; line < end; n++) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        stop = stop ? stop : end;
+        if (n && *line != ';')
+            return;
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+            char *value = setting(line, stop, known[k].key);
+            if (value && *known[k].to)
+                free(value);
+            else if (value)
+                *known[k].to = value;
+        }
+        line = stop < end ? stop + 1 : end;
+    }
+}
+
+int tk_source_is_repro(const tk_source *source) {
+    return source->target != NULL;
+}
+
 int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
     tk_source s = {0};
     int code = read_all(path, &s.text, &s.len);
@@ -62,6 +119,7 @@ int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
         tk_source_free(&s);
         return code;
     }
+    read_settings(&s);
     *out = s;
     return TOOL_DONE;
 }
@@ -69,6 +127,10 @@ int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
 void tk_source_free(tk_source *source) {
     tolk_graph_destroy(source->graph);
     free(source->text);
+    free(source->target);
+    free(source->opts);
+    free(source->bounds);
+    free(source->strict);
     *source = (tk_source){0};
 }
 

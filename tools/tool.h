@@ -61,11 +61,15 @@ typedef struct tk_source {
     const tolk_uop *root;
     char *text;
     size_t len;
+    /* Settings that a file of TOLK_REPRO has; NULL: it has none. */
+    char *target, *opts, *bounds, *strict;
 } tk_source;
 
 /* Read and parse a file, "-" for standard input. */
 int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out);
 void tk_source_free(tk_source *source);
+/* Did TOLK_REPRO write it? Then its kernel is to be compiled with the settings in it. */
+int tk_source_is_repro(const tk_source *source);
 /* The kernel (or program) to work on: the only one, or the one of that name. */
 int tk_source_kernel(const tk_source *source, const char *path, const char *name,
                      const tolk_uop **out);
@@ -159,6 +163,10 @@ int tk_interrupt_seen(void);
 /* ---- json.c ---- */
 
 void tk_json_string(FILE *to, const char *text);
+/* Call fn for each string, number or word, with the keys that lead to it ("a.b"; lists have none).
+ */
+typedef void (*tk_json_fn)(void *user, const char *path, const char *value);
+void tk_json_each(const char *text, size_t len, tk_json_fn fn, void *user);
 /* Print the members of a JSON object that the library made, one a line: "  a.b  value". Strings in
  * the list "problems" are left out and counted. */
 size_t tk_json_print_flat(FILE *to, const char *text, size_t len);
@@ -166,6 +174,12 @@ size_t tk_json_print_flat(FILE *to, const char *text, size_t len);
 void tk_json_print_problems(FILE *to, const char *prefix, const char *text, size_t len);
 /* Find a top-level string or number; copies its text. Returns 0 if there is none. */
 int tk_json_find(const char *text, size_t len, const char *key, char *out, size_t cap);
+
+/* ---- history.c ---- */
+
+/* What was compiled in this context, from number `first` on, one kernel a line with its phases; or,
+ * as JSON, the list. Returns how many there were so far. */
+uint64_t tk_history_print(FILE *to, tolk_ctx *ctx, uint64_t first, int json);
 
 /* ---- commands ---- */
 

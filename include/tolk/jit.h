@@ -160,6 +160,14 @@ TOLK_API tolk_status tolk_cache_get_stats(tolk_ctx *ctx, tolk_cache_stats *out);
 /* Drop every entry, in memory and on disk. Programs in use stay valid. */
 TOLK_API tolk_status tolk_cache_clear(tolk_ctx *ctx, tolk_error *err);
 
+/* What this context compiled last, the oldest first, at most 128 of them, as a JSON list. One
+ * object each: number, kernel, target (as asked for), opts (loop options that were applied),
+ * status, error (message or null), cached ("none", "memory", "disk", "saved"), lanes, code_bytes,
+ * total_ns, and phases_ns, an object of the phases in their order: parse (of its text, not in the
+ * total), verify, key, cache (looking), thread, one for each pass, llvm (building IR), object,
+ * meta, store (in the cache), link. Owner: the caller, tolk_free_text(). Threads: any. */
+TOLK_API tolk_status tolk_history(tolk_ctx *ctx, char **text, size_t *len);
+
 /* What the library runs on, as one JSON object: version, llvm, cpu, isa, threads, cache, ... and a
  * list "problems". Owner: the caller, tolk_free_text(). */
 TOLK_API tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len);

@@ -105,6 +105,20 @@ void tk_strbuf_fmt(tk_strbuf *sb, const char *fmt, ...) {
     sb->n += (size_t)n;
 }
 
+void tk_strbuf_json(tk_strbuf *sb, const char *s) {
+    tk_strbuf_char(sb, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            tk_strbuf_char(sb, '\\');
+        if (c < 0x20)
+            tk_strbuf_fmt(sb, "\\u%04x", c);
+        else
+            tk_strbuf_char(sb, (char)c);
+    }
+    tk_strbuf_char(sb, '"');
+}
+
 char *tk_strbuf_take(tk_strbuf *sb, size_t *len) {
     if (!sb->failed && !sb->at)
         tk_strbuf_bytes(sb, "", 0);

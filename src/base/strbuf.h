@@ -27,6 +27,8 @@ void tk_strbuf_u64(tk_strbuf *sb, uint64_t v);
 void tk_strbuf_hex(tk_strbuf *sb, uint64_t v);
 /* printf without floating-point conversions (they would follow the locale). */
 void tk_strbuf_fmt(tk_strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A JSON string; control characters as \u00XX. */
+void tk_strbuf_json(tk_strbuf *sb, const char *s);
 /* Hand over the text, to be freed by tk_strbuf_text_free with the same allocator; NULL if failed.
  */
 char *tk_strbuf_take(tk_strbuf *sb, size_t *len);

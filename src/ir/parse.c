@@ -17,6 +17,7 @@
  * Columns of errors count bytes, from 1.
  */
 #include "base/near.h"
+#include "base/phases.h"
 #include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/literal.h"
@@ -662,6 +663,7 @@ tolk_status tolk_parse(tolk_graph *graph, const char *text, size_t len, uint32_t
     if (len > MAX_TEXT_BYTES)
         return tk_status_fail_at(err, TOLK_E_LIMIT, 1, 1, "a text of %zu bytes, at most %d", len,
                                  MAX_TEXT_BYTES);
+    uint64_t start = tk_phases_now_ns();
     if (!len)
         text = ""; /* it may be NULL */
     parser p = {.g = graph,
@@ -691,5 +693,6 @@ tolk_status tolk_parse(tolk_graph *graph, const char *text, size_t len, uint32_t
     tk_vec_fini(&p.src);
     tk_vec_fini(&p.ints);
     tk_strbuf_fini(&p.string);
+    graph->parse_ns = tk_phases_now_ns() - start;
     return st;
 }

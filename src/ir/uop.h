@@ -84,6 +84,7 @@ struct tolk_graph {
     TK_VEC(const tk_shape *) shapes; /* shape.c; NULL: not computed */
     TK_VEC(tk_place) places;         /* parse.c; shorter than nodes where none is known */
     uint32_t n_texts;                /* that parse.c read */
+    uint64_t parse_ns;               /* how long the last one took */
     tolk_error error;                /* first one; code TOLK_OK if none */
     bool symbolic_off; /* builders of sym.c do not simplify (tests of the simplifier) */
 };

@@ -797,7 +797,7 @@ static bool emit_function(emitter *e, const char *symbol) {
 /* ---- entry ---- */
 
 static tolk_status emit_module(emitter *e, tk_llvm_session *s, const char *symbol,
-                               tk_llvm_form form, char **out, size_t *len) {
+                               tk_llvm_form form, tk_phases *phases, char **out, size_t *len) {
     tk_llvm_fn *f = &e->f;
     LLVMTargetMachineRef machine;
     LLVMTargetDataRef layout;
@@ -810,15 +810,17 @@ static tolk_status emit_module(emitter *e, tk_llvm_session *s, const char *symbo
     LLVMSetModuleDataLayout(f->module, layout);
     tolk_status st = emit_function(e, symbol) ? TOLK_OK : f->status;
     LLVMDisposeBuilder(f->b);
+    tk_phases_mark(phases, "llvm");
     if (st == TOLK_OK)
         st = tk_llvm_object_write(f->ctx, s, f->module, machine, form, out, len, f->err);
     LLVMDisposeModule(f->module);
+    tk_phases_mark(phases, "object");
     return st;
 }
 
 tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop *linear,
-                         const char *symbol, tk_llvm_form form, char **out, size_t *len,
-                         tolk_error *err) {
+                         const char *symbol, tk_llvm_form form, tk_phases *phases, char **out,
+                         size_t *len, tolk_error *err) {
     tk_params params;
     TK_TRY(tk_params_init(&params, linear, &ctx->al, err));
     emitter e = {.linear = linear, .params = &params, .al = &ctx->al};
@@ -836,7 +838,7 @@ tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop 
     tk_llvm_session *s;
     tolk_status st = tk_llvm_pool_take(ctx, &s, err);
     if (st == TOLK_OK) {
-        st = emit_module(&e, s, symbol, form, out, len);
+        st = emit_module(&e, s, symbol, form, phases, out, len);
         tk_llvm_pool_give(ctx, s);
     }
     tk_vec_fini(&e.stored);

@@ -89,6 +89,7 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
         return tk_status_nomem(err);
     const char *letters = tk_env_get(ctx, "TOLK_DUMP");
     const tolk_uop *root = kernel;
+    tk_phases_begin(&out->phases);
     for (int i = 0; i < N_PASSES; i++) {
         tolk_status st = passes[i].run(&out->pass, &root, err);
         if (st != TOLK_OK && i == 0 && err && err->node != TK_NO_NODE)
@@ -96,6 +97,7 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
         if (st == TOLK_OK && passes[i].stage == TOLK_STAGE_KERNEL &&
             !(root = tk_repeat_effects(out->pass.g, root)))
             st = tk_pass_failed(&out->pass, err);
+        tk_phases_mark(&out->phases, passes[i].name);
         if (st == TOLK_OK)
             st = check(root, passes[i].stage, passes[i].name, err);
         if (st != TOLK_OK)
@@ -104,6 +106,7 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
                tolk_graph_count(out->pass.g));
         if (letters && strchr(letters, passes[i].letter))
             dump(ctx, passes[i].name, root);
+        out->phases.last_ns = tk_phases_now_ns(); /* looking at it is no part of the next one */
         if (i == 0)
             out->kernel = root;
         if (i == PASS_OPTS) {

@@ -5,6 +5,7 @@
 #ifndef TK_JIT_PIPELINE_H
 #define TK_JIT_PIPELINE_H
 
+#include "base/phases.h"
 #include "jit/pass.h"
 
 /* How far to go. */
@@ -16,6 +17,7 @@ typedef struct tk_pipeline {
     const tolk_uop *kernel;  /* prepared, before the loop options */
     const tolk_uop *opt;     /* after the loop options */
     const tolk_uop *program; /* LINEAR; NULL if not asked for */
+    tk_phases phases;        /* how long each pass took */
 } tk_pipeline;
 
 /* Run the passes on a copy of a verified kernel.

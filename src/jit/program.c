@@ -12,18 +12,13 @@
 #include "ir/verify.h"
 #include "jit/code_hash.h"
 #include "jit/header.h"
+#include "jit/history.h"
+#include "jit/repro.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define SYMBOL TK_PROGRAM_SYMBOL
-
-uint64_t tk_program_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- compiling ---- */
 
@@ -40,6 +35,8 @@ typedef struct build {
     const tolk_uop *kernel;
     const tolk_compile_opts *opts;
     tk_target target;
+    tk_phases phases;
+    bool built; /* no cache answered */
 } build;
 
 static tolk_status check_opts(const tolk_compile_opts **opts, tolk_error *err) {
@@ -78,11 +75,13 @@ static void make_with(making *m, const char *opts) {
     size_t object_bytes = 0;
     tolk_status st = tk_pipeline_run(b->ctx, b->kernel, opts, &b->target, b->opts->bounds,
                                      b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, m->err);
+    tk_phases_append(&b->phases, &p.phases);
     if (st == TOLK_OK)
-        st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL, TK_LLVM_OBJ, &object,
+        st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL, TK_LLVM_OBJ, &b->phases, &object,
                           &object_bytes, m->err);
     if (st == TOLK_OK)
         st = tk_meta_write(&p, p.pass.given, object, object_bytes, m->out, m->len, m->err);
+    tk_phases_mark(&b->phases, "meta");
     tk_strbuf_text_free(&b->ctx->al, object);
     tk_pipeline_fini(&p);
     m->st = st;
@@ -95,6 +94,7 @@ static bool without_options(const build *b, tolk_status st) {
 
 static void make_bytes(void *arg) {
     making *m = arg;
+    tk_phases_mark(&m->b->phases, "thread");
     make_with(m, m->b->opts->opts);
     if (without_options(m->b, m->st))
         make_with(m, "");
@@ -102,6 +102,8 @@ static void make_bytes(void *arg) {
 
 static tolk_status build_bytes(void *user, char **out, size_t *len, tolk_error *err) {
     making m = {user, out, len, err, TOLK_OK};
+    m.b->built = true;
+    tk_phases_mark(&m.b->phases, "cache");
     return tk_deep_run(COMPILE_STACK, make_bytes, &m) ? m.st : no_stack(err);
 }
 
@@ -202,15 +204,53 @@ tolk_status tk_program_open(tolk_device *device, tk_binary *binary, tolk_cached 
         free_program(p);
         return st;
     }
-    p->compile_ns = tk_program_now_ns() - start_ns;
+    p->compile_ns = tk_phases_now_ns() - start_ns;
     tell(p);
     *out = p;
     return TOLK_OK;
 }
 
+/* From a verified kernel to a program. */
+static tolk_status compile_verified(tolk_device *device, build *b, uint64_t start,
+                                    tolk_program **out, tolk_error *err) {
+    tk_strbuf key;
+    tk_strbuf_init(&key, &b->ctx->al);
+    tolk_status st = write_key(b, &key, err);
+    tk_phases_mark(&b->phases, "key");
+    tk_binary *binary;
+    tolk_cached cached;
+    if (st == TOLK_OK)
+        st = tk_cache_get(b->ctx, key.at, key.n, b->opts->no_cache != 0, check_bytes, build_bytes,
+                          b, &binary, &cached, err);
+    tk_strbuf_fini(&key);
+    tk_phases_mark(&b->phases, b->built ? "store" : "cache");
+    TK_TRY(st);
+    st = tk_program_open(device, binary, cached, b->target.arch, tk_target_features(&b->target),
+                         start, out, err);
+    tk_phases_mark(&b->phases, "link");
+    return st;
+}
+
+static void record(const build *b, const char *target, const tolk_program *p, tolk_status st,
+                   const tolk_error *err, uint64_t total_ns) {
+    tk_history_record r = {.kernel = tolk_kernel_name(b->kernel),
+                           .target = target ? target : "native",
+                           .status = st,
+                           .error = st ? err->msg : NULL,
+                           .total_ns = total_ns,
+                           .phases = &b->phases};
+    if (p) {
+        r.opts = p->meta.strings + p->meta.head->opts;
+        r.cached = p->cached;
+        r.lanes = p->meta.head->lanes;
+        r.code_bytes = p->code_bytes;
+    }
+    tk_history_add(b->ctx, &r);
+}
+
 tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_compile_opts *opts,
                          tolk_program **out, tolk_error *err) {
-    uint64_t start = tk_program_now_ns();
+    uint64_t start = tk_phases_now_ns();
     if (!device || !sink || !out)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_compile: device, sink or out is "
@@ -219,26 +259,31 @@ tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_c
     tolk_ctx *ctx = device->ctx;
     tk_ctx_after_fork(ctx);
     const tk_host *host = device->backend->host(device);
-    build b = {ctx, sink, opts, {0}};
+    build b = {.ctx = ctx, .kernel = sink, .opts = opts};
     const char *name = target_name(ctx, opts), *missing;
     TK_TRY(tk_target_parse(host, name, &b.target, err));
     if (!tk_target_runs_on(&b.target, host, &missing))
         return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
                               "target %s: this machine does not have %s", name ? name : "native",
                               missing);
-    TK_TRY(tolk_verify(sink, TOLK_STAGE_KERNEL, err));
-    tk_strbuf key;
-    tk_strbuf_init(&key, &ctx->al);
-    tolk_status st = write_key(&b, &key, err);
-    tk_binary *binary;
-    tolk_cached cached;
-    if (st == TOLK_OK)
-        st = tk_cache_get(ctx, key.at, key.n, opts->no_cache != 0, check_bytes, build_bytes, &b,
-                          &binary, &cached, err);
-    tk_strbuf_fini(&key);
+    tk_repro repro;
+    tk_phases_begin(&b.phases);
+    tk_phases_add(&b.phases, "parse", sink->graph->parse_ns);
+    tolk_error own = TOLK_ERROR_INIT;
+    if (!err)
+        err = &own; /* the history keeps the message */
+    tolk_program *p = NULL;
+    tolk_status st = tolk_verify(sink, TOLK_STAGE_KERNEL, err);
+    tk_phases_mark(&b.phases, "verify");
+    if (st == TOLK_OK) {
+        tk_repro_begin(ctx, sink, opts, name, &b.target, &repro);
+        st = compile_verified(device, &b, start, &p, err);
+        tk_repro_end(ctx, &repro, st);
+    }
+    record(&b, name, p, st, err, tk_phases_now_ns() - start);
     TK_TRY(st);
-    return tk_program_open(device, binary, cached, b.target.arch, tk_target_features(&b.target),
-                           start, out, err);
+    *out = p;
+    return TOLK_OK;
 }
 
 tolk_program *tolk_program_ref(tolk_program *program) {
@@ -535,8 +580,8 @@ static tolk_status emit_header(emission *e, const tk_pipeline *p) {
     char *object = NULL, *bytes = NULL;
     size_t n;
     tk_meta_view view;
-    tolk_status st =
-        tk_llvm_emit(b->ctx, &b->target, p->program, e->symbol, TK_LLVM_OBJ, &object, &n, e->err);
+    tolk_status st = tk_llvm_emit(b->ctx, &b->target, p->program, e->symbol, TK_LLVM_OBJ, NULL,
+                                  &object, &n, e->err);
     if (st == TOLK_OK)
         st = tk_meta_write(p, p->pass.given, "", 0, &bytes, &n, e->err);
     if (st == TOLK_OK && !tk_meta_open(bytes, n, &view))
@@ -564,7 +609,7 @@ static void emit_with(emission *e, const char *opts) {
                           kind == TOLK_EMIT_LLVM  ? TK_LLVM_IR
                           : kind == TOLK_EMIT_ASM ? TK_LLVM_ASM
                                                   : TK_LLVM_OBJ,
-                          e->text, e->len, e->err);
+                          NULL, e->text, e->len, e->err);
     tk_pipeline_fini(&p);
     e->st = st;
 }
@@ -588,10 +633,15 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
     if (kind == TOLK_EMIT_UOP)
         return tolk_print(sink, text, len) == TOLK_OK ? TOLK_OK : tk_status_nomem(err);
     tolk_device *device;
-    emission e = {{ctx, sink, opts, {0}}, kind, {0}, text, len, err, TOLK_OK};
+    emission e = {{.ctx = ctx, .kernel = sink, .opts = opts}, kind, {0}, text, len, err, TOLK_OK};
     TK_TRY(tk_header_symbol(opts->symbol, tolk_kernel_name(sink), e.symbol, err));
     TK_TRY(tolk_device_open(ctx, "CPU", &device, err));
     TK_TRY(
         tk_target_parse(device->backend->host(device), target_name(ctx, opts), &e.b.target, err));
-    return tk_deep_run(COMPILE_STACK, emit, &e) ? e.st : no_stack(err);
+    tk_repro repro;
+    tk_repro_begin(ctx, sink, opts, target_name(ctx, opts), &e.b.target, &repro);
+    if (!tk_deep_run(COMPILE_STACK, emit, &e))
+        e.st = no_stack(err);
+    tk_repro_end(ctx, &repro, e.st);
+    return e.st;
 }

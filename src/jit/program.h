@@ -38,6 +38,5 @@ struct tolk_program {
 tolk_status tk_program_open(tolk_device *device, tk_binary *binary, tolk_cached cached,
                             tk_arch arch, uint64_t features, uint64_t start_ns, tolk_program **out,
                             tolk_error *err);
-uint64_t tk_program_now_ns(void);
 
 #endif

@@ -225,7 +225,7 @@ tolk_status tolk_program_save_file(const tolk_program *program, const char *path
 
 tolk_status tolk_program_load(tolk_device *device, const void *bytes, size_t len,
                               tolk_program **out, tolk_error *err) {
-    uint64_t start = tk_program_now_ns();
+    uint64_t start = tk_phases_now_ns();
     if (!device || (!bytes && len) || !out)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_program_load: an argument is NULL");
