@@ -20,8 +20,8 @@ void tk_gate_leave(tk_gate *g) {
     } while (!atomic_compare_exchange_weak(&g->word, &old, old - 1));
 }
 
-void tk_gate_close(tk_gate *g) {
-    atomic_fetch_or(&g->word, TK_GATE_CLOSED);
+bool tk_gate_close(tk_gate *g) {
+    return !(atomic_fetch_or(&g->word, TK_GATE_CLOSED) & TK_GATE_CLOSED);
 }
 
 void tk_gate_wait(const tk_gate *g, uint32_t milliseconds) {

@@ -19,8 +19,8 @@ typedef struct tk_gate {
 /* False: it is closed. */
 bool tk_gate_enter(tk_gate *g);
 void tk_gate_leave(tk_gate *g);
-/* Close it: who is inside goes on. */
-void tk_gate_close(tk_gate *g);
+/* Close it: who is inside goes on. False: it was closed already. */
+bool tk_gate_close(tk_gate *g);
 /* Wait until nobody is inside, at most that long. */
 void tk_gate_wait(const tk_gate *g, uint32_t milliseconds);
 /* For the child of a fork: its parent's threads are not inside. */

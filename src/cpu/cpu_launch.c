@@ -8,6 +8,7 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* In operations plus bytes. A region costs 1-2 us when the team is awake and a few tens after an
  * idle time, and this much work takes about 30 us on one core; and one chunk should be done in a
@@ -15,6 +16,10 @@
 #define PARALLEL_WORK 3e6
 #define CHUNK_WORK 2e7
 enum { SMALL_SCRATCH = 4096, MOST_THREADS = 1024 };
+enum {
+    SPARE_BYTES = 64 << 20,  /* OpenMP takes less to start, and for a team */
+    LEAST_STACK = 128 << 10, /* of a thread that kernels run on: OpenMP allows 16 KiB */
+};
 
 /* The end of a region orders its threads before what follows. libomp's tool for TSan, Archer, loses
  * that for a region inside a host's region, so it is said here; nothing in other builds. */
@@ -127,7 +132,6 @@ static void run_inline(tk_launch *l, void *scratch, const _Atomic uint32_t *canc
 /* Regions that go on, for exit(): OpenMP is taken apart then. The flags of some of them, so that
  * they end at once. */
 static tk_gate gate;
-static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
 enum { FLAGS = 64 };
 static _Atomic(_Atomic uint32_t *) flags[FLAGS];
 
@@ -151,8 +155,10 @@ static void forked(void) {
         atomic_store(&flags[i], NULL);
 }
 
-static void guard(void) {
-    (void)atexit(close_gate); /* if one fails all is as if it were not there */
+/* At load, as exit() may have begun by the time of the first region. If one fails all is as if it
+ * were not there. */
+__attribute__((constructor)) static void at_load(void) {
+    (void)atexit(close_gate);
     (void)pthread_atfork(NULL, NULL, forked);
 }
 
@@ -167,29 +173,84 @@ static int show_flag(const job *j) {
     return FLAGS;
 }
 
+/* The system's allocator takes a piece of the address space for a thread when that first allocates,
+ * and keeps it for the next one. */
 static void *wait_for(void *lock) {
+    void *volatile first = malloc(1);
+    free(first);
     pthread_mutex_lock(lock);
     pthread_mutex_unlock(lock);
     return NULL;
 }
 
+/* Bytes of the stack of OpenMP's threads, which the environment decides; 0: not known. */
+static size_t stack_of_workers(void) {
+#ifdef KMP_VERSION_MAJOR
+    return kmp_get_stacksize_s();
+#else
+    return 0;
+#endif
+}
+
+/* Make up to `want` threads with such a stack at once, and end them. How many there were. */
+static int try_threads(int want, size_t stack) {
+    pthread_t made[MOST_THREADS];
+    pthread_attr_t attr;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    int n = 0;
+    if (pthread_attr_init(&attr) != 0)
+        return 0;
+    if (!stack || pthread_attr_setstacksize(&attr, stack) == 0) {
+        pthread_mutex_lock(&lock);
+        while (n < want && pthread_create(&made[n], &attr, wait_for, &lock) == 0)
+            n++;
+        pthread_mutex_unlock(&lock);
+        for (int i = 0; i < n; i++)
+            pthread_join(made[i], NULL);
+    }
+    pthread_mutex_destroy(&lock);
+    pthread_attr_destroy(&attr);
+    return n;
+}
+
+/* libomp 19 takes a number of threads that is none for a very large table, which ends the process:
+ * with such a variable OpenMP is not even started. */
+static bool starts_well(void) {
+    const char *v = getenv("OMP_NUM_THREADS");
+    if (!v || !*v)
+        return true;
+    for (;;) {
+        v += strspn(v, " \t");
+        size_t digits = strspn(v, "0123456789"), zeros = strspn(v, "0");
+        if (digits == 0 || digits > 9 || zeros == digits)
+            return false;
+        v += digits;
+        v += strspn(v, " \t");
+        if (*v != ',')
+            return *v == 0;
+        v++;
+    }
+}
+
 /* How many threads of `threads` a team may have. OpenMP ends the process when the system gives it
- * no more threads, so before a larger team than ever they are made once without it. */
+ * no more threads or memory, so before a larger team than ever its threads are made once without
+ * it, beside memory for what else it needs. */
 static int affordable(int threads) {
     if (threads <= atomic_load_explicit(&proven, memory_order_relaxed))
         return threads;
+    if (!starts_well())
+        return 1;
+    void *spare =
+        mmap(NULL, SPARE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (spare == MAP_FAILED)
+        return 1;
     int limit = omp_get_thread_limit(); /* past that OpenMP prints a warning */
     threads = threads < limit ? threads : limit;
-    pthread_t made[MOST_THREADS];
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    int n = 0, want = threads < MOST_THREADS ? threads - 1 : MOST_THREADS - 1;
-    pthread_mutex_lock(&lock);
-    while (n < want && pthread_create(&made[n], NULL, wait_for, &lock) == 0)
-        n++;
-    pthread_mutex_unlock(&lock);
-    for (int i = 0; i < n; i++)
-        pthread_join(made[i], NULL);
-    pthread_mutex_destroy(&lock);
+    size_t stack = stack_of_workers();
+    int want = threads < MOST_THREADS ? threads - 1 : MOST_THREADS - 1, n = 0;
+    if (!stack || stack >= LEAST_STACK)
+        n = try_threads(want, stack);
+    munmap(spare, SPARE_BYTES);
     if (n < want)
         return n ? n : 1; /* one less than there were: others make threads, too */
     int old = atomic_load(&proven);
@@ -198,21 +259,27 @@ static int affordable(int threads) {
     return n + 1;
 }
 
-static void run_chunks(job *j, int threads) {
-    pthread_once(&guard_once, guard);
-    if (threads > 1)
-        threads = affordable(threads);
-    if (threads <= 1 || !tk_gate_enter(&gate)) {
-        work(j, 0);
-        return;
-    }
-    int shown = show_flag(j);
+/* A function of its own: OpenMP is started at the beginning of the one that has a region. */
+__attribute__((noinline)) static void run_team(job *j, int threads) {
 #pragma omp parallel num_threads(threads) default(none) shared(j)
     {
         work(j, omp_get_thread_num());
         REGION_LEAVE(j);
     }
     REGION_JOIN(j);
+}
+
+static void run_chunks(job *j, int threads) {
+    if (threads <= 1 || !tk_gate_enter(&gate)) {
+        work(j, 0);
+        return;
+    }
+    int shown = show_flag(j);
+    threads = affordable(threads);
+    if (threads > 1)
+        run_team(j, threads);
+    else
+        work(j, 0);
     if (shown < FLAGS)
         atomic_store(&flags[shown], NULL);
     tk_gate_leave(&gate);

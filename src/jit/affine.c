@@ -98,3 +98,20 @@ tk_step tk_affine_place(const tk_step *steps, const tolk_uop *place) {
     }
     return total;
 }
+
+static int64_t divisor(const tolk_uop *u, int depth) {
+    if (tk_uop_is_const(u)) {
+        uint64_t v = tk_uop_bits(u) | 64;
+        return (int64_t)(v & (0 - v));
+    }
+    if (depth > 8 || u->n_src != 2 || (!tk_uop_is(u, TK_OP_ADD) && !tk_uop_is(u, TK_OP_MUL)))
+        return 1;
+    int64_t a = divisor(u->src[0], depth + 1), b = divisor(u->src[1], depth + 1);
+    if (tk_uop_is(u, TK_OP_ADD))
+        return a < b ? a : b;
+    return a * b > 64 ? 64 : a * b;
+}
+
+int64_t tk_affine_divisor(const tolk_uop *index) {
+    return divisor(index, 0);
+}

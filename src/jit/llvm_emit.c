@@ -11,6 +11,7 @@
 #include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/params.h"
+#include "jit/affine.h"
 #include "jit/kenv.h"
 #include "jit/llvm_alu.h"
 #include "jit/llvm_cast.h"
@@ -449,11 +450,16 @@ static bool emit_load(emitter *e, const tolk_uop *u) {
     return describe(e, u, u->dtype, &a) && set_value(e, u, tk_llvm_mem_load(&e->f, &a));
 }
 
+/* Around the caches go whole vectors at places that are aligned if the buffer is. */
 static bool is_streamed(const tolk_uop *u) {
-    return tk_uop_is(u, TK_OP_STORE) && tk_uop_int(u, TK_A_STORE_STREAM) &&
-           tk_uop_int(u, TK_A_STORE_INBOUNDS) && u->n_src == 2 &&
-           tk_dtype_scalar(u->src[1]->dtype) != TOLK_BOOL && tk_uop_lanes(u->src[1]) > 1 &&
-           tk_uop_lanes(u->src[0]) == 1 && tk_uop_is(strip(u->src[0]->src[0]), TK_OP_PARAM);
+    if (!tk_uop_is(u, TK_OP_STORE) || !tk_uop_int(u, TK_A_STORE_STREAM) ||
+        !tk_uop_int(u, TK_A_STORE_INBOUNDS) || u->n_src != 2 ||
+        tk_dtype_scalar(u->src[1]->dtype) == TOLK_BOOL || tk_uop_lanes(u->src[1]) < 2 ||
+        tk_uop_lanes(u->src[0]) != 1 || !tk_uop_is(strip(u->src[0]->src[0]), TK_OP_PARAM))
+        return false;
+    int64_t elem = (int64_t)tolk_dtype_bytes(u->src[1]->dtype), lanes = tk_uop_lanes(u->src[1]);
+    int64_t need = elem * lanes < STREAM_ALIGN ? elem * lanes : STREAM_ALIGN;
+    return tk_affine_divisor(u->src[0]->src[1]) * elem >= need;
 }
 
 /* A store around the caches, of a whole vector at a place that is aligned to it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "jit/llvm_pool.h"
 
+#include "base/exit.h"
 #include "base/gate.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -102,39 +103,49 @@ tolk_status tk_llvm_pool_machine(tk_llvm_session *s, const tk_target *target,
 
 /* ---- the gate ---- */
 
-/* Exit handlers run in reverse order of their registration, and LLVM registers destructors of its
- * tables when it makes them: at load, and in its first compilations. Ours has to come after those,
- * so it is registered before the first compilation, and again after compilations, more and more
- * seldom. */
+/* Destructors of LLVM's tables are registered when LLVM is loaded, and in the first compilations,
+ * when it makes more tables. Ours is registered at load, after the former, as exit() may have begun
+ * by the time of the first call; and it is called before each of the latter. Where that cannot be
+ * had it is registered again after compilations, more and more seldom, and exit() during the very
+ * first one may find it too late. */
 static tk_gate gate;
 static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
+static bool before_all;
 static _Atomic uint32_t leaves;
 
 static void close_gate(void) {
-    tk_gate_close(&gate);
-    tk_gate_wait(&gate, 60000);
+    if (tk_gate_close(&gate))
+        tk_gate_wait(&gate, 60000);
 }
 
 static void forked(void) {
     tk_gate_forked(&gate);
 }
 
-static void guard(void) {
+__attribute__((constructor)) static void at_load(void) {
     (void)pthread_atfork(NULL, NULL, forked); /* without it the end of a child may wait in vain */
     (void)atexit(close_gate);
 }
 
+/* Inside of the gate: what is loaded must not be unloaded meanwhile. */
+static void guard(void) {
+    LLVMContextRef (*inside)(void) = LLVMContextCreate;
+    void *address;
+    memcpy(&address, &inside, sizeof address);
+    before_all = tk_exit_before(address, close_gate);
+}
+
 tolk_status tk_llvm_pool_enter(tolk_error *err) {
+    if (!tk_gate_enter(&gate))
+        return tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE,
+                              "nothing can be compiled any more: the process is ending");
     pthread_once(&guard_once, guard);
-    return tk_gate_enter(&gate)
-               ? TOLK_OK
-               : tk_status_fail(err, TOLK_E_COMPILE, TK_NO_NODE,
-                                "nothing can be compiled any more: the process is ending");
+    return TOLK_OK;
 }
 
 void tk_llvm_pool_leave(void) {
-    uint32_t n = atomic_fetch_add_explicit(&leaves, 1, memory_order_relaxed);
-    if (n < 32 || (n & (n - 1)) == 0)
+    uint32_t n = before_all ? 0 : 1 + atomic_fetch_add_explicit(&leaves, 1, memory_order_relaxed);
+    if (n && (n <= 32 || (n & (n - 1)) == 0))
         (void)atexit(close_gate);
     tk_gate_leave(&gate);
 }

@@ -5,6 +5,7 @@
 #include "jit/lower.h"
 
 #include "ir/dtype.h"
+#include "jit/affine.h"
 
 /* An output of this size goes around the caches: it would push out all that is in them. */
 enum { STREAM_BYTES = 8 << 20 };
@@ -182,20 +183,6 @@ bool tk_lower_load(tk_lower *l, const tolk_uop *u) {
     return true;
 }
 
-/* Largest power of two that surely divides an index, at most 64. */
-static int64_t divisor(const tolk_uop *u, int depth) {
-    if (tk_uop_is_const(u)) {
-        uint64_t v = tk_uop_bits(u) | 64;
-        return (int64_t)(v & (0 - v));
-    }
-    if (depth > 8 || u->n_src != 2 || (!tk_uop_is(u, TK_OP_ADD) && !tk_uop_is(u, TK_OP_MUL)))
-        return 1;
-    int64_t a = divisor(u->src[0], depth + 1), b = divisor(u->src[1], depth + 1);
-    if (tk_uop_is(u, TK_OP_ADD))
-        return a < b ? a : b;
-    return a * b > 64 ? 64 : a * b;
-}
-
 /* Should whole vectors of a large output go around the caches? Only what is written once and not
  * read here, in full vectors that are aligned if the buffer is. */
 static bool should_stream(const tk_lower *l, const tolk_uop *u, tk_lval at, uint32_t lanes) {
@@ -204,7 +191,7 @@ static bool should_stream(const tk_lower *l, const tolk_uop *u, tk_lval at, uint
     if (tk_dtype_scalar(buffer->dtype) == TOLK_BOOL || u->n_src != 2 || at.stride != 1 ||
         !tk_uop_int(u, TK_A_STORE_INBOUNDS) || !tk_uop_is_const(size) ||
         size->attr[0].i < STREAM_BYTES / (int64_t)elem || lanes * elem < l->p->target->vec_bytes ||
-        divisor(at.u, 0) < (int64_t)lanes)
+        tk_affine_divisor(at.u) < (int64_t)lanes)
         return false;
     for (size_t k = 0; k < l->v.order.n; k++) {
         const tolk_uop *x = l->v.order.at[k];

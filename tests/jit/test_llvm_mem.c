@@ -191,6 +191,35 @@ static void test_mem_streamed_stores_equal_the_interpreter_on_any_alignment(void
             }
 }
 
+/* A program may ask for that at places that are not aligned even if the buffer is. */
+static void test_mem_streamed_stores_at_unaligned_places_do_not_fault(void **state) {
+    (void)state;
+    static uint64_t data[2][128];
+    uint64_t random = tk_test_seed() + 6;
+    for (uint32_t i = 0; i < 128; i++)
+        data[1][i] = tk_test_rand(&random);
+    static const int64_t steps[][2] = {{8, 1}, {8, 4}, {4, 0}, {1, 0}, {12, 0}}; /* i step + at */
+    for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
+        tk_code c;
+        tk_code_init(&c);
+        const tolk_uop *size = tk_code_index(&c, 128);
+        const tolk_uop *y = tk_code_param(&c, TOLK_F32, size, 0);
+        const tolk_uop *x = tk_code_param(&c, TOLK_F32, size, 1);
+        const tolk_uop *r = tk_code_range(&c, tk_code_index(&c, 9), 0, false);
+        const tolk_uop *at = tk_code_op(&c, TK_OP_MUL, r, tk_code_index(&c, steps[k][0]), NULL);
+        at = tk_code_op(&c, TK_OP_ADD, at, tk_code_index(&c, steps[k][1]), NULL);
+        const tolk_uop *src[2] = {tk_code_place(&c, y, at),
+                                  tk_code_load(&c, tolk_dtype_vec(TOLK_F32, 8),
+                                               tk_code_place(&c, x, at), NULL, NULL, true)};
+        tk_attr attrs[2] = {{.i = 1}, {.i = 1}}; /* inbounds, stream */
+        tk_code_add(&c, tk_uop(c.g, TK_OP_STORE, TOLK_VOID, src, 2, attrs));
+        tk_code_end(&c, r);
+        tk_code_buf bufs[2] = {{TOLK_F32, 128, data[0]}, {TOLK_F32, 128, data[1]}};
+        compare_everywhere(&c, bufs, 2, NULL, 0, "streamed store at an unaligned place");
+        tk_code_fini(&c);
+    }
+}
+
 /* ---- the fault record ---- */
 
 static void test_mem_first_fault_is_recorded_by_slot_and_index(void **state) {
@@ -417,6 +446,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mem_every_kind_of_access_equals_the_interpreter),
         cmocka_unit_test(test_mem_streamed_stores_equal_the_interpreter_on_any_alignment),
+        cmocka_unit_test(test_mem_streamed_stores_at_unaligned_places_do_not_fault),
         cmocka_unit_test(test_mem_first_fault_is_recorded_by_slot_and_index),
         cmocka_unit_test(test_CG_07_bools_are_bytes_of_0_and_1_and_any_other_byte_is_true),
         cmocka_unit_test(test_mem_random_loops_and_ifs_over_reg_buffers_equal_the_interpreter),
