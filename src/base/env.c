@@ -13,6 +13,11 @@ const char *tk_env_get(const tolk_ctx *ctx, const char *name) {
     return v && *v ? v : NULL;
 }
 
+const char *tk_env_of_process(const char *name) {
+    const char *v = getenv(name);
+    return v && *v ? v : NULL;
+}
+
 int64_t tk_env_int(tolk_ctx *ctx, const char *name, int64_t fallback, int64_t lo, int64_t hi) {
     const char *text = tk_env_get(ctx, name);
     if (!text)

@@ -7,11 +7,12 @@
  */
 #include "base/exit.h"
 
+#include "base/alloc.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,19 +37,19 @@ typedef struct destructor {
 
 static void destroy(void *p) {
     destructor d = *(destructor *)p;
-    free(p);
+    tk_alloc_free(&tk_alloc_malloc, p, sizeof d);
     before();
     d.fn(d.arg);
 }
 
 static int register_wrapped(void (*fn)(void *), void *arg, void *dso) {
-    destructor *d = malloc(sizeof *d);
+    destructor *d = tk_alloc(&tk_alloc_malloc, sizeof *d);
     if (!d)
         return system_register(fn, arg, dso);
     *d = (destructor){fn, arg};
     int failed = system_register(destroy, d, dso);
     if (failed)
-        free(d);
+        tk_alloc_free(&tk_alloc_malloc, d, sizeof *d);
     return failed;
 }
 

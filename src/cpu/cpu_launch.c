@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cpu/cpu_launch.h"
 
+#include "base/env.h"
 #include "base/gate.h"
 #include "base/status.h"
 #include "jit/device.h"
@@ -176,8 +177,7 @@ static int show_flag(const job *j) {
 /* The system's allocator takes a piece of the address space for a thread when that first allocates,
  * and keeps it for the next one. */
 static void *wait_for(void *lock) {
-    void *volatile first = malloc(1);
-    free(first);
+    tk_alloc_free(&tk_alloc_malloc, tk_alloc(&tk_alloc_malloc, 1), 1);
     pthread_mutex_lock(lock);
     pthread_mutex_unlock(lock);
     return NULL;
@@ -216,8 +216,8 @@ static int try_threads(int want, size_t stack) {
 /* libomp 19 takes a number of threads that is none for a very large table, which ends the process:
  * with such a variable OpenMP is not even started. */
 static bool starts_well(void) {
-    const char *v = getenv("OMP_NUM_THREADS");
-    if (!v || !*v)
+    const char *v = tk_env_of_process("OMP_NUM_THREADS");
+    if (!v)
         return true;
     for (;;) {
         v += strspn(v, " \t");
