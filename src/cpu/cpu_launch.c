@@ -19,6 +19,7 @@
 enum { SMALL_SCRATCH = 4096, MOST_THREADS = 1024 };
 enum {
     SPARE_BYTES = 64 << 20,  /* OpenMP takes less to start, and for a team */
+    ARENA_BYTES = 128 << 20, /* of address space: what malloc takes for a thread that uses it */
     LEAST_STACK = 128 << 10, /* of a thread that kernels run on: OpenMP allows 16 KiB */
 };
 
@@ -174,10 +175,7 @@ static int show_flag(const job *j) {
     return FLAGS;
 }
 
-/* The system's allocator takes a piece of the address space for a thread when that first allocates,
- * and keeps it for the next one. */
 static void *wait_for(void *lock) {
-    tk_alloc_free(&tk_alloc_malloc, tk_alloc(&tk_alloc_malloc, 1), 1);
     pthread_mutex_lock(lock);
     pthread_mutex_unlock(lock);
     return NULL;
@@ -240,18 +238,25 @@ static int affordable(int threads) {
         return threads;
     if (!starts_well())
         return 1;
+    size_t space = SPARE_BYTES + (size_t)threads * ARENA_BYTES;
     void *spare =
         mmap(NULL, SPARE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (spare == MAP_FAILED)
-        return 1;
-    int limit = omp_get_thread_limit(); /* past that OpenMP prints a warning */
-    threads = threads < limit ? threads : limit;
-    size_t stack = stack_of_workers();
-    int want = threads < MOST_THREADS ? threads - 1 : MOST_THREADS - 1, n = 0;
-    if (!stack || stack >= LEAST_STACK)
-        n = try_threads(want, stack);
-    munmap(spare, SPARE_BYTES);
-    if (n < want)
+    void *arenas = mmap(NULL, space, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    bool has_room = spare != MAP_FAILED && arenas != MAP_FAILED;
+    int want = 0, n = 0;
+    if (has_room) {
+        int limit = omp_get_thread_limit(); /* past that OpenMP prints a warning */
+        threads = threads < limit ? threads : limit;
+        want = threads < MOST_THREADS ? threads - 1 : MOST_THREADS - 1;
+        size_t stack = stack_of_workers();
+        if (!stack || stack >= LEAST_STACK)
+            n = try_threads(want, stack);
+    }
+    if (spare != MAP_FAILED)
+        munmap(spare, SPARE_BYTES);
+    if (arenas != MAP_FAILED)
+        munmap(arenas, space);
+    if (!has_room || n < want)
         return n ? n : 1; /* one less than there were: others make threads, too */
     int old = atomic_load(&proven);
     while (old < n + 1 && !atomic_compare_exchange_weak(&proven, &old, n + 1))

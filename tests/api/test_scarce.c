@@ -103,7 +103,7 @@ static void test_scarce_address_space_launches_are_right(void **state) {
     (void)state;
     if (TK_TEST_ASAN || TK_TEST_TSAN)
         skip(); /* they map what they want */
-    for (size_t mib = 0; mib <= 160; mib += mib < 4 ? 1 : 6)
+    for (size_t mib = 0; mib <= 800; mib += mib < 4 ? 1 : mib < 160 ? 6 : 40)
         check(&(scarcity){.memory = (mib << 20) + 4096});
 }
 
