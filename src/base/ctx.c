@@ -47,6 +47,8 @@ tolk_status tk_ctx_init(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_error *e
         }
     }
     ctx->debug = (int)tk_env_int(ctx, "TOLK_DEBUG", 0, 0, 9);
+    ctx->perf = tk_env_int(ctx, "TOLK_PERF", 0, 0, 1) != 0;
+    ctx->gdb = tk_env_int(ctx, "TOLK_GDB", 0, 0, 1) != 0;
     *out = ctx;
     return TOLK_OK;
 }

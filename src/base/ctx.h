@@ -34,7 +34,8 @@ struct tolk_ctx {
     uint32_t threads; /* as asked; 0: all */
     char *cache_dir;  /* as asked; may be NULL; text of strbuf */
     uint64_t cache_bytes, memory_entries;
-    int debug; /* TOLK_DEBUG */
+    int debug;      /* TOLK_DEBUG */
+    bool perf, gdb; /* TOLK_PERF, TOLK_GDB */
 
     _Atomic int64_t next_slot; /* of BUFFER nodes */
 

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/strbuf.h"
 #include "jit/cache_disk.h"
+#include "jit/observe.h"
 
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct tk_binary {
     pthread_mutex_t link_lock;
     tk_llvm_code *code; /* NULL until somebody linked it */
     void *entry;
+    tk_observed *observed; /* NULL: nobody was told of it */
 };
 
 typedef enum entry_state { BUILDING, READY } entry_state;
@@ -69,6 +71,7 @@ tk_binary *tk_binary_ref(tk_binary *b) {
 void tk_binary_unref(tolk_ctx *ctx, tk_binary *b) {
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
         return;
+    tk_observe_remove(ctx, b->observed);
     tk_llvm_unlink(ctx, b->code);
     tk_strbuf_text_free(&ctx->al, b->bytes);
     pthread_mutex_destroy(&b->link_lock);
@@ -92,6 +95,16 @@ tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n,
     }
     pthread_mutex_unlock(&b->link_lock);
     return st;
+}
+
+void tk_binary_observe(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n, const char *kernel,
+                       const char *symbol) {
+    if (!tk_observe_wanted(ctx))
+        return;
+    pthread_mutex_lock(&b->link_lock);
+    if (b->code && !b->observed)
+        tk_observe_add(ctx, kernel, b->entry, b->bytes + offset, n, symbol, &b->observed);
+    pthread_mutex_unlock(&b->link_lock);
 }
 
 /* ---- the table ---- */

@@ -45,4 +45,9 @@ const void *tk_binary_bytes(const tk_binary *b, size_t *len);
 tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n, const char *symbol,
                            void **entry, size_t *code_bytes, tolk_error *err);
 
+/* Tell perf and GDB, if the environment asks for that, of a binary that was linked; once. It is
+ * told again when it goes. Threads: any. */
+void tk_binary_observe(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n, const char *kernel,
+                       const char *symbol);
+
 #endif

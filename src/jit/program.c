@@ -157,6 +157,8 @@ static tolk_status open_program(tolk_program *p, tolk_error *err) {
     void *entry;
     TK_TRY(tk_binary_link(p->ctx, p->binary, offset, h->object_bytes, SYMBOL, &entry,
                           &p->code_bytes, err));
+    tk_binary_observe(p->ctx, p->binary, offset, h->object_bytes, p->meta.strings + h->name,
+                      SYMBOL);
     memcpy(&p->fn, &entry, sizeof entry); /* an object pointer to a function pointer */
     return TOLK_OK;
 }
