@@ -40,8 +40,9 @@ static LLVMValueRef scalar_maximum(tk_llvm_fn *f, tolk_dtype dt, LLVMValueRef a,
 }
 
 /* Counts are unsigned, of the dtype of the value or u32; too large ones shift everything out. */
-static LLVMValueRef shift(tk_llvm_fn *f, const tolk_uop *u, LLVMValueRef x, LLVMValueRef count) {
-    tolk_dtype dt = u->dtype, count_dt = u->src[1]->dtype;
+static LLVMValueRef shift(tk_llvm_fn *f, const tolk_uop *u, tolk_dtype dt, LLVMValueRef x,
+                          LLVMValueRef count) {
+    tolk_dtype count_dt = tk_dtype_like(u->src[1]->dtype, dt);
     uint32_t width = tk_dtype_bits(dt);
     bool left = tk_uop_is(u, TK_OP_SHL), arithmetic = !left && tk_dtype_is_signed(dt);
     tk_legal_op op = left ? TK_LEGAL_SHL : arithmetic ? TK_LEGAL_ASHR : TK_LEGAL_LSHR;
@@ -80,8 +81,9 @@ static division divide_const(tk_llvm_fn *f, tolk_dtype dt, LLVMValueRef a, uint6
     return d;
 }
 
-static division divide(tk_llvm_fn *f, const tolk_uop *u, LLVMValueRef a, LLVMValueRef b) {
-    tolk_dtype dt = u->dtype, mask = tk_dtype_like(TOLK_BOOL, dt);
+static division divide(tk_llvm_fn *f, const tolk_uop *u, tolk_dtype dt, LLVMValueRef a,
+                       LLVMValueRef b) {
+    tolk_dtype mask = tk_dtype_like(TOLK_BOOL, dt);
     bool is_signed = tk_dtype_is_signed(dt);
     uint64_t c;
     if (is_splat_const(u->src[1], &c) && c != 0 && !(is_signed && c == UINT64_MAX))
@@ -107,10 +109,11 @@ static division divide(tk_llvm_fn *f, const tolk_uop *u, LLVMValueRef a, LLVMVal
 }
 
 /* Down: one less where there is a remainder of another sign than the divisor's. */
-static LLVMValueRef floor_divide(tk_llvm_fn *f, const tolk_uop *u, LLVMValueRef a, LLVMValueRef b) {
-    tolk_dtype dt = u->dtype, mask = tk_dtype_like(TOLK_BOOL, dt);
+static LLVMValueRef floor_divide(tk_llvm_fn *f, const tolk_uop *u, tolk_dtype dt, LLVMValueRef a,
+                                 LLVMValueRef b) {
+    tolk_dtype mask = tk_dtype_like(TOLK_BOOL, dt);
     bool quotient = tk_uop_is(u, TK_OP_FLOORDIV);
-    division d = divide(f, u, a, b);
+    division d = divide(f, u, dt, a, b);
     if (!tk_dtype_is_signed(dt))
         return quotient ? d.quotient : d.remainder;
     LLVMValueRef zero = tk_llvm_build_zero(f, dt);
@@ -129,8 +132,7 @@ static LLVMValueRef floor_divide(tk_llvm_fn *f, const tolk_uop *u, LLVMValueRef 
                                 d.remainder);
 }
 
-static LLVMValueRef int_op(tk_llvm_fn *f, const tolk_uop *u, const LLVMValueRef *s) {
-    tolk_dtype dt = u->src[0]->dtype;
+static LLVMValueRef int_op(tk_llvm_fn *f, const tolk_uop *u, tolk_dtype dt, const LLVMValueRef *s) {
     bool is_signed = tk_dtype_is_signed(dt);
     switch (tk_uop_op(u)) {
     case TK_OP_NEG:
@@ -147,15 +149,15 @@ static LLVMValueRef int_op(tk_llvm_fn *f, const tolk_uop *u, const LLVMValueRef 
     case TK_OP_MAX:
         return tk_llvm_build_bin(f, is_signed ? TK_LEGAL_SMAX : TK_LEGAL_UMAX, dt, s[0], s[1]);
     case TK_OP_CDIV:
-        return divide(f, u, s[0], s[1]).quotient;
+        return divide(f, u, dt, s[0], s[1]).quotient;
     case TK_OP_CMOD:
-        return divide(f, u, s[0], s[1]).remainder;
+        return divide(f, u, dt, s[0], s[1]).remainder;
     case TK_OP_FLOORDIV:
     case TK_OP_FLOORMOD:
-        return floor_divide(f, u, s[0], s[1]);
+        return floor_divide(f, u, dt, s[0], s[1]);
     case TK_OP_SHL:
     case TK_OP_SHR:
-        return shift(f, u, s[0], s[1]);
+        return shift(f, u, dt, s[0], s[1]);
     case TK_OP_AND:
         return tk_llvm_build_bin(f, TK_LEGAL_AND, dt, s[0], s[1]);
     case TK_OP_OR:
@@ -173,8 +175,8 @@ static LLVMValueRef int_op(tk_llvm_fn *f, const tolk_uop *u, const LLVMValueRef 
     }
 }
 
-static LLVMValueRef bool_op(tk_llvm_fn *f, const tolk_uop *u, const LLVMValueRef *s) {
-    tolk_dtype dt = u->src[0]->dtype;
+static LLVMValueRef bool_op(tk_llvm_fn *f, const tolk_uop *u, tolk_dtype dt,
+                            const LLVMValueRef *s) {
     switch (tk_uop_op(u)) {
     case TK_OP_ADD:
     case TK_OP_MAX:
@@ -219,8 +221,8 @@ static LLVMValueRef trunc_by_int(tk_llvm_fn *f, tolk_dtype dt, LLVMValueRef x) {
     return tk_llvm_build_select(f, dt, has_fraction, r, x);
 }
 
-static LLVMValueRef float_op(tk_llvm_fn *f, const tolk_uop *u, const LLVMValueRef *s) {
-    tolk_dtype dt = u->src[0]->dtype;
+static LLVMValueRef float_op(tk_llvm_fn *f, const tolk_uop *u, tolk_dtype dt,
+                             const LLVMValueRef *s) {
     switch (tk_uop_op(u)) {
     case TK_OP_NEG:
         return tk_llvm_build_un(f, TK_LEGAL_FNEG, dt, s[0]);
@@ -261,7 +263,7 @@ static LLVMValueRef float_op(tk_llvm_fn *f, const tolk_uop *u, const LLVMValueRe
 
 /* ---- all ---- */
 
-LLVMValueRef tk_llvm_alu(tk_llvm_fn *f, const tolk_uop *u, const LLVMValueRef *s) {
+LLVMValueRef tk_llvm_alu(tk_llvm_fn *f, const tolk_uop *u, uint32_t lanes, const LLVMValueRef *s) {
     for (uint32_t i = 0; i < u->n_src; i++) {
         if (!s[i])
             return NULL;
@@ -269,9 +271,9 @@ LLVMValueRef tk_llvm_alu(tk_llvm_fn *f, const tolk_uop *u, const LLVMValueRef *s
             return tk_llvm_build_unsupported(f, tk_op_get(tk_uop_op(u))->name, u->src[i]->dtype);
     }
     if (tk_uop_is(u, TK_OP_WHERE))
-        return tk_llvm_build_select(f, u->dtype, s[0], s[1], s[2]);
-    tolk_dtype dt = u->src[0]->dtype;
+        return tk_llvm_build_select(f, tk_llvm_wide_piece(u->dtype, lanes), s[0], s[1], s[2]);
+    tolk_dtype dt = tk_llvm_wide_piece(u->src[0]->dtype, lanes);
     if (tolk_dtype_is_float(dt))
-        return float_op(f, u, s);
-    return tk_dtype_scalar(dt) == TOLK_BOOL ? bool_op(f, u, s) : int_op(f, u, s);
+        return float_op(f, u, dt, s);
+    return tk_dtype_scalar(dt) == TOLK_BOOL ? bool_op(f, u, dt, s) : int_op(f, u, dt, s);
 }

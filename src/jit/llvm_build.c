@@ -54,15 +54,21 @@ static void plain_attribute(tk_llvm_fn *f, const char *name) {
                             LLVMCreateEnumAttribute(f->lc, kind, 0));
 }
 
-void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest) {
-    LLVMTypeRef p = tk_llvm_build_pointer_type(f), i64 = LLVMInt64TypeInContext(f->lc);
-    LLVMTypeRef args[5] = {p, p, i64, i64, p};
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->lc), args, 5, 0);
-    f->fn = LLVMAddFunction(f->module, symbol, type);
+static void new_function(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n) {
+    f->fn = LLVMAddFunction(f->module, name,
+                            LLVMFunctionType(LLVMVoidTypeInContext(f->lc), args, n, 0));
     plain_attribute(f, "nounwind");
     attribute(f, "target-cpu", f->target->cpu);
     attribute(f, "target-features", f->target->features);
     attribute(f, "frame-pointer", "none");
+    f->entry = tk_llvm_build_block(f, "entry");
+    tk_llvm_build_enter(f, f->entry);
+}
+
+void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest) {
+    LLVMTypeRef p = tk_llvm_build_pointer_type(f), i64 = LLVMInt64TypeInContext(f->lc);
+    LLVMTypeRef args[5] = {p, p, i64, i64, p};
+    new_function(f, symbol, args, 5);
     if (f->target->avx512) {
         const char *width = widest >= 64 ? "512" : "256";
         attribute(f, "prefer-vector-width", width);
@@ -73,8 +79,11 @@ void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest) 
     f->begin = LLVMGetParam(f->fn, 2);
     f->end = LLVMGetParam(f->fn, 3);
     f->env = LLVMGetParam(f->fn, 4);
-    f->entry = tk_llvm_build_block(f, "entry");
-    tk_llvm_build_enter(f, f->entry);
+}
+
+void tk_llvm_build_helper(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n) {
+    new_function(f, name, args, n);
+    LLVMSetLinkage(f->fn, LLVMInternalLinkage);
 }
 
 /* ---- types and constants ---- */
@@ -300,6 +309,62 @@ LLVMValueRef tk_llvm_build_convert(tk_llvm_fn *f, tk_legal_op op, tolk_dtype fro
     return LLVMBuildCast(f->b, opcodes[op], x, tk_llvm_build_type(f, to), "");
 }
 
+/* Bits that a lane of a mask of n lanes has in a vector register of the target, at most `most`. */
+static uint32_t mask_width(const tk_llvm_fn *f, uint32_t lanes, uint32_t most) {
+    uint32_t width = (f->classes & TK_LEGAL_ON_AVX2 ? 256 : 128) / lanes;
+    return width < 8 ? 8 : width > most ? most : width;
+}
+
+/* A mask as integers, 0 or all ones a lane. */
+static LLVMValueRef widened_mask(tk_llvm_fn *f, LLVMValueRef mask, uint32_t lanes, uint32_t bits) {
+    LLVMTypeRef type = LLVMVectorType(LLVMIntTypeInContext(f->lc, bits), lanes);
+    return LLVMBuildSExt(f->b, mask, type, "");
+}
+
+static LLVMValueRef sign_bits(tk_llvm_fn *f, const char *name, LLVMTypeRef type, LLVMValueRef x) {
+    x = LLVMBuildBitCast(f->b, x, type, "");
+    return intrinsic(f, name, NULL, 0, &x, 1);
+}
+
+/* Lanes [from, from + n) of x, all integers of 8 bits, as the low bits of an i32. */
+static LLVMValueRef byte_bits(tk_llvm_fn *f, LLVMValueRef x, uint32_t from, uint32_t n) {
+    LLVMTypeRef type = LLVMVectorType(LLVMInt8TypeInContext(f->lc), n);
+    x = tk_llvm_build_lanes(f, x, from, n);
+    return sign_bits(f, n == 32 ? "llvm.x86.avx2.pmovmskb" : "llvm.x86.sse2.pmovmskb.128", type, x);
+}
+
+/* The lanes of a mask as the low bits of an i32, or an i64 if there are 64, where no mask registers
+ * are. Asked for by the instructions themselves: LLVM looks for them below a bit cast of a mask, in
+ * a time that doubles with each and, or, xor that the mask was made by. */
+static LLVMValueRef mask_bits_x86(tk_llvm_fn *f, LLVMValueRef mask, uint32_t lanes) {
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(f->lc), f64 = LLVMDoubleTypeInContext(f->lc);
+    bool avx2 = f->classes & TK_LEGAL_ON_AVX2;
+    if (lanes < 8 || (lanes == 8 && avx2)) {
+        uint32_t bits = mask_width(f, lanes, 64);
+        bool is_64 = bits == 64, is_256 = lanes * bits == 256;
+        const char *name = is_64 ? is_256 ? "llvm.x86.avx.movmsk.pd.256" : "llvm.x86.sse2.movmsk.pd"
+                           : is_256 ? "llvm.x86.avx.movmsk.ps.256"
+                                    : "llvm.x86.sse.movmsk.ps";
+        return sign_bits(f, name, LLVMVectorType(is_64 ? f64 : f32, lanes),
+                         widened_mask(f, mask, lanes, bits));
+    }
+    if (lanes == 8) {
+        LLVMValueRef words = widened_mask(f, mask, lanes, 16);
+        LLVMValueRef both[2] = {words, LLVMConstNull(LLVMTypeOf(words))};
+        return byte_bits(f, intrinsic(f, "llvm.x86.sse2.packsswb.128", NULL, 0, both, 2), 0, 16);
+    }
+    LLVMTypeRef type = LLVMIntTypeInContext(f->lc, lanes == 64 ? 64 : 32);
+    LLVMValueRef bytes = widened_mask(f, mask, lanes, 8), all = NULL;
+    uint32_t n = avx2 && lanes >= 32 ? 32 : 16;
+    for (uint32_t from = 0; from < lanes; from += n) {
+        LLVMValueRef part = byte_bits(f, bytes, from, n);
+        part = LLVMBuildZExt(f->b, part, type, "");
+        part = LLVMBuildShl(f->b, part, LLVMConstInt(type, from, 0), "");
+        all = all ? LLVMBuildOr(f->b, all, part, "") : part;
+    }
+    return all;
+}
+
 LLVMValueRef tk_llvm_build_mask(tk_llvm_fn *f, tk_legal_op op, tolk_dtype mask_dtype,
                                 LLVMValueRef mask) {
     uint32_t lanes = tolk_dtype_lanes(mask_dtype);
@@ -311,12 +376,17 @@ LLVMValueRef tk_llvm_build_mask(tk_llvm_fn *f, tk_legal_op op, tolk_dtype mask_d
         return intrinsic_of(f,
                             op == TK_LEGAL_ANY ? "llvm.vector.reduce.or" : "llvm.vector.reduce.and",
                             mask_dtype, &mask, 1);
-    LLVMTypeRef type = LLVMIntTypeInContext(f->lc, lanes);
-    LLVMValueRef bits = LLVMBuildBitCast(f->b, mask, type, "");
+    bool registers = f->classes & TK_LEGAL_ON_AVX512;
+    LLVMValueRef bits = registers
+                            ? LLVMBuildBitCast(f->b, mask, LLVMIntTypeInContext(f->lc, lanes), "")
+                            : mask_bits_x86(f, mask, lanes);
+    LLVMTypeRef type = LLVMTypeOf(bits);
     if (op == TK_LEGAL_ANY)
         return LLVMBuildICmp(f->b, LLVMIntNE, bits, LLVMConstNull(type), "");
-    if (op == TK_LEGAL_EVERY)
-        return LLVMBuildICmp(f->b, LLVMIntEQ, bits, LLVMConstAllOnes(type), "");
+    if (op == TK_LEGAL_EVERY) {
+        LLVMValueRef all = LLVMConstInt(type, UINT64_MAX >> (64 - lanes), 0);
+        return LLVMBuildICmp(f->b, LLVMIntEQ, bits, all, "");
+    }
     return lanes == 64 ? bits : LLVMBuildZExt(f->b, bits, LLVMInt64TypeInContext(f->lc), "");
 }
 
@@ -367,6 +437,24 @@ LLVMValueRef tk_llvm_build_shuffle(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef
     if (!b)
         b = LLVMGetPoison(tk_llvm_build_type(f, dtype));
     return LLVMBuildShuffleVector(f->b, a, b, LLVMConstVector(mask, n), "");
+}
+
+static LLVMValueRef any_shuffle(tk_llvm_fn *f, LLVMValueRef a, LLVMValueRef b, uint32_t from,
+                                uint32_t n) {
+    LLVMValueRef lane[TOLK_MAX_LANES];
+    for (uint32_t i = 0; i < n; i++)
+        lane[i] = lane_number(f, from + i);
+    return LLVMBuildShuffleVector(f->b, a, b, LLVMConstVector(lane, n), "");
+}
+
+LLVMValueRef tk_llvm_build_lanes(tk_llvm_fn *f, LLVMValueRef x, uint32_t from, uint32_t n) {
+    if (!x || LLVMGetVectorSize(LLVMTypeOf(x)) == n)
+        return x;
+    return any_shuffle(f, x, LLVMGetPoison(LLVMTypeOf(x)), from, n);
+}
+
+LLVMValueRef tk_llvm_build_joined(tk_llvm_fn *f, LLVMValueRef a, LLVMValueRef b) {
+    return a && b ? any_shuffle(f, a, b, 0, 2 * LLVMGetVectorSize(LLVMTypeOf(a))) : NULL;
 }
 
 /* ---- memory ---- */
@@ -500,27 +588,27 @@ static void need_here(tk_llvm_fn *f, LLVMValueRef x, const char *constraint) {
 void tk_llvm_build_keep(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x) {
     if (!x || !LLVMIsAInstruction(x) || LLVMTypeOf(x) != tk_llvm_build_type(f, dtype))
         return; /* a constant, an argument, an address */
-    bool is_bool = tk_dtype_scalar(dtype) == TOLK_BOOL;
+    bool is_bool = tk_dtype_scalar(dtype) == TOLK_BOOL, is_float = tolk_dtype_is_float(dtype);
     uint32_t lanes = tolk_dtype_lanes(dtype), bits = is_bool ? 1 : tk_dtype_bits(dtype);
+    if (is_bool && lanes > 1 && !(f->classes & TK_LEGAL_ON_AVX512)) {
+        bits = mask_width(f, lanes, 32);
+        x = widened_mask(f, x, lanes, bits);
+        is_bool = false;
+    }
     uint32_t widest = f->target->vec_bytes >= 16 ? 8 * f->target->vec_bytes : 128;
     const char *vector = f->classes & TK_LEGAL_ON_A64 ? "w" : widest > 256 ? "v" : "x";
     LLVMTypeRef i32 = LLVMInt32TypeInContext(f->lc);
-    if (lanes * bits >= 128 && tk_llvm_build_has(f, TK_LEGAL_SHUFFLE, dtype)) {
+    if (lanes * bits >= 128 && !is_bool) {
         /* Each register that the vector takes. */
         uint32_t n = lanes * bits > widest ? widest / bits : lanes;
-        for (uint32_t from = 0; from < lanes; from += n) {
-            uint8_t part[TOLK_MAX_LANES];
-            for (uint32_t i = 0; i < n; i++)
-                part[i] = (uint8_t)(from + i);
-            need_here(f, n == lanes ? x : tk_llvm_build_shuffle(f, dtype, x, NULL, part, n),
-                      vector);
-        }
-    } else if (lanes == 1 && tolk_dtype_is_float(dtype)) {
+        for (uint32_t from = 0; from < lanes; from += n)
+            need_here(f, tk_llvm_build_lanes(f, x, from, n), vector);
+    } else if (lanes == 1 && is_float) {
         need_here(f, x, vector);
     } else {
         if (lanes > 1)
             x = LLVMBuildExtractElement(f->b, x, LLVMConstInt(i32, 0, 0), "");
-        if (tolk_dtype_is_float(dtype))
+        if (is_float)
             x = LLVMBuildBitCast(f->b, x, LLVMIntTypeInContext(f->lc, bits), "");
         need_here(f, bits < 32 ? LLVMBuildZExt(f->b, x, i32, "") : x, "r");
     }

@@ -18,6 +18,16 @@
 
 #include <llvm-c/Core.h>
 
+/* What a stack slot is for. */
+enum {
+    TK_LLVM_SLOT_DUMMY, /* where lanes go that must not touch memory */
+    TK_LLVM_SLOT_VALUES,
+    TK_LLVM_SLOT_GATES,
+    TK_LLVM_SLOT_INDICES,
+    TK_LLVM_SLOTS
+};
+enum { TK_LLVM_FN_OTHERS = 65 };
+
 typedef struct tk_llvm_fn {
     tolk_ctx *ctx;
     const tk_target *target;
@@ -30,14 +40,19 @@ typedef struct tk_llvm_fn {
     LLVMValueRef fn;
     LLVMBasicBlockRef entry;                  /* stack slots go here */
     LLVMValueRef bufs, vals, begin, end, env; /* the arguments, see kenv.h */
-    LLVMValueRef slot[4]; /* stack slots by use (llvm_mem.c), NULL: none so far */
-    bool is_large;        /* more than a few blocks' worth: what LLVM does with the square of the
-                             program's size must not happen */
+    LLVMValueRef slot[TK_LLVM_SLOTS];         /* stack slots by use, NULL: none so far */
+    LLVMValueRef others[TK_LLVM_FN_OTHERS];   /* functions beside this one (llvm_lanes.c) */
+    bool is_large; /* more than a few blocks' worth: what LLVM does with the square of the
+                      program's size must not happen */
 } tk_llvm_fn;
 
 /* An empty function void (ptr, ptr, i64, i64, ptr) named symbol in f->module, with an entry block
  * where the builder stands. widest: bytes of the widest vector in it. */
 void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest);
+
+/* The same for a function of other arguments that is called by the kernel alone; f->fn and f->entry
+ * become its own. */
+void tk_llvm_build_helper(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n);
 
 /* Fail for a reason of its own. Returns NULL. */
 LLVMValueRef tk_llvm_build_fail(tk_llvm_fn *f, tolk_status status, const char *fmt, ...)
@@ -80,6 +95,10 @@ LLVMValueRef tk_llvm_build_extract(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef
 /* Lanes of a (0 ..) and b (behind those of a; b may be NULL: none), n of them. */
 LLVMValueRef tk_llvm_build_shuffle(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef a, LLVMValueRef b,
                                    const uint8_t *lanes, uint32_t n);
+/* Lanes [from, from + n) of a vector of 2 or more of any type, masks too, and the lanes of two of
+ * them one after the other: how a value is cut (llvm_wide.h). */
+LLVMValueRef tk_llvm_build_lanes(tk_llvm_fn *f, LLVMValueRef x, uint32_t from, uint32_t n);
+LLVMValueRef tk_llvm_build_joined(tk_llvm_fn *f, LLVMValueRef a, LLVMValueRef b);
 
 /* Address of element `index` (i64, or a vector: a vector of addresses) of an array at base. */
 LLVMValueRef tk_llvm_build_address(tk_llvm_fn *f, tolk_dtype element, LLVMValueRef base,

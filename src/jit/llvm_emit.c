@@ -18,11 +18,12 @@
 #include "jit/llvm_mem.h"
 #include "jit/llvm_object.h"
 #include "jit/llvm_pool.h"
+#include "jit/llvm_wide.h"
 
 enum {
-    MAX_NODES = 32768,    /* instruction selection is superlinear in the size of a block */
-    MAX_PIECES = 1 << 16, /* the same, in registers: wide vectors are taken apart */
-    MAX_BLOCK_PIECES = 1024,
+    MAX_NODES = 32768,  /* instruction selection is superlinear in the size of a block */
+    MAX_COST = 1 << 16, /* the same, in instructions of the machine: some seconds */
+    MAX_BLOCK_COST = 1024,
     MAX_REGS = 1 << 14,
     MAX_REG_BITS = 1 << 26, /* of the sets of elements stored in loops */
     STREAM_ALIGN = 64       /* of buffers whose stores go around the caches */
@@ -51,7 +52,8 @@ typedef struct emitter {
     const tolk_uop *linear;
     const tk_params *params;
     const tolk_allocator *al;
-    tk_map values;         /* node id -> LLVMValueRef */
+    tk_map values; /* node id -> place of its pieces, and TOLK_MAX_LANES + 1 times as much */
+    TK_VEC(LLVMValueRef) pieces;
     tk_map reg_first;      /* id of a reg BUFFER -> number of its first element */
     TK_VEC(uint32_t) part; /* of each instruction */
     TK_VEC(bool) lives_on; /* of each instruction: the store that gives an element its last value */
@@ -92,36 +94,73 @@ static bool is_reg(const tolk_uop *u) {
 
 /* ---- values ---- */
 
-static bool set_value(emitter *e, const tolk_uop *u, LLVMValueRef v) {
-    if (!v || e->f.status != TOLK_OK)
-        return e->f.status == TOLK_OK ? broken(e, u, "it has no value") : false;
-    return tk_map_put(&e->values, u->id, (uintptr_t)v) || out_of_memory(e);
+enum { PIECES = TOLK_MAX_LANES + 1 }; /* in emitter.values: first piece * PIECES + number of them */
+
+static bool set_wide(emitter *e, const tolk_uop *u, const tk_llvm_wide *x) {
+    if (e->f.status != TOLK_OK)
+        return false;
+    size_t first = e->pieces.n;
+    for (uint32_t i = 0; i < x->n; i++) {
+        if (!x->at[i])
+            return broken(e, u, "it has no value");
+        if (!tk_vec_push(&e->pieces, x->at[i]))
+            return out_of_memory(e);
+    }
+    return tk_map_put(&e->values, u->id, first * PIECES + x->n) || out_of_memory(e);
 }
 
-static LLVMValueRef value(emitter *e, const tolk_uop *u) {
+static bool set_value(emitter *e, const tolk_uop *u, LLVMValueRef v) {
+    tk_llvm_wide x = {.n = 1, .at = {v}};
+    return set_wide(e, u, &x);
+}
+
+/* The value of u, cut as it was made. */
+static bool wide(emitter *e, const tolk_uop *u, tk_llvm_wide *out) {
     u = strip(u);
+    out->n = 0;
     uint64_t *at = tk_map_find(&e->values, u->id);
-    if (at)
-        return (LLVMValueRef)(uintptr_t)*at; /* NOLINT */
-    if (!tk_uop_is_const(u)) {
-        broken(e, u, "used before it is made");
-        return NULL;
+    if (!at) {
+        if (!tk_uop_is_const(u))
+            return broken(e, u, "used before it is made");
+        if (!tk_llvm_legal_type(u->dtype)) {
+            tk_llvm_build_unsupported(&e->f, "const", u->dtype);
+            return false;
+        }
+        tk_llvm_wide_const(&e->f, u->dtype, tk_uop_bits(u), out);
+        return set_wide(e, u, out);
     }
-    if (!tk_llvm_legal_type(u->dtype))
-        return tk_llvm_build_unsupported(&e->f, "const", u->dtype);
-    LLVMValueRef c = tk_llvm_build_const(&e->f, u->dtype, tk_uop_bits(u));
-    return set_value(e, u, c) ? c : NULL;
+    out->n = (uint32_t)(*at % PIECES);
+    for (uint32_t i = 0; i < out->n; i++)
+        out->at[i] = e->pieces.at[*at / PIECES + i];
+    return true;
+}
+
+/* The same of a scalar, an address. */
+static LLVMValueRef value(emitter *e, const tolk_uop *u) {
+    tk_llvm_wide x;
+    if (!wide(e, u, &x))
+        return NULL;
+    if (x.n == 1)
+        return x.at[0];
+    broken(e, u, "a vector where a scalar is expected");
+    return NULL;
 }
 
 /* ---- reg elements ---- */
 
+/* Pieces that the elements of a reg buffer take. */
+static uint32_t reg_pieces(const emitter *e, const tolk_uop *buffer) {
+    return tolk_dtype_lanes(buffer->dtype) / tk_llvm_wide_lanes(&e->f, buffer->dtype);
+}
+
+/* Number of the first piece of an element. */
 static bool reg_number(emitter *e, const tolk_uop *place, uint32_t *out) {
     const tolk_uop *buffer = strip(place->src[0]), *i = place->n_src > 1 ? place->src[1] : NULL;
     uint64_t *first = tk_map_find(&e->reg_first, buffer->id);
     if (!first || !i || !tk_uop_is_const(i) || i->attr[0].i < 0 ||
         i->attr[0].i >= buffer->src[0]->attr[0].i)
         return broken(e, place, "no element of a reg buffer");
-    *out = (uint32_t)(*first + (uint64_t)i->attr[0].i);
+    *out = (uint32_t)(*first + (uint64_t)i->attr[0].i * reg_pieces(e, buffer));
     return true;
 }
 
@@ -135,11 +174,14 @@ static bool add_regs(emitter *e, const tolk_uop *buffer) {
         return false;
     }
     uint64_t n = tk_uop_bits(buffer->src[0]), first = e->reg.n;
+    if (n <= MAX_REGS)
+        n *= reg_pieces(e, buffer);
     if (n > MAX_REGS || first + n > MAX_REGS) {
-        tk_llvm_build_fail(&e->f, TOLK_E_LIMIT, "more than %d elements in reg buffers", MAX_REGS);
+        tk_llvm_build_fail(&e->f, TOLK_E_LIMIT, "more than %d registers in reg buffers", MAX_REGS);
         return false;
     }
-    LLVMValueRef zero = tk_llvm_build_zero(&e->f, buffer->dtype);
+    LLVMValueRef zero = tk_llvm_build_zero(
+        &e->f, tk_llvm_wide_piece(buffer->dtype, tk_llvm_wide_lanes(&e->f, buffer->dtype)));
     for (uint64_t i = 0; i < n; i++)
         if (!tk_vec_push(&e->reg, zero))
             return out_of_memory(e);
@@ -148,22 +190,89 @@ static bool add_regs(emitter *e, const tolk_uop *buffer) {
 
 /* ---- before the walk ---- */
 
-/* Registers that u takes, about; what is done lane by lane takes some a lane. */
+/* Pieces in which u is computed: those of its widest elements. */
 static uint32_t pieces_of(const emitter *e, const tolk_uop *u) {
+    uint32_t most = 1;
+    for (uint32_t i = 0; i <= u->n_src; i++) {
+        tolk_dtype dt = i < u->n_src ? u->src[i]->dtype : u->dtype;
+        uint32_t n = tolk_dtype_lanes(dt);
+        if (n > 1)
+            n /= tk_llvm_wide_lanes(&e->f, dt);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* Instructions of the machine that a load or store becomes, about. */
+static uint32_t access_cost(const emitter *e, const tolk_uop *u) {
+    bool is_store = tk_uop_is(u, TK_OP_STORE), gated = u->n_src == 3;
+    tolk_dtype dtype = is_store ? u->src[1]->dtype : u->dtype;
+    tolk_dtype piece = tk_llvm_wide_piece(dtype, tk_llvm_wide_lanes(&e->f, dtype));
+    uint32_t lanes = tolk_dtype_lanes(dtype), n = pieces_of(e, u);
+    bool checked = !tk_uop_int(u, is_store ? TK_A_STORE_INBOUNDS : TK_A_LOAD_INBOUNDS);
+    if (is_reg(strip(u->src[0]->src[0])))
+        return n;
+    if (tk_uop_lanes(u->src[0]) > 1) {
+        bool one = tk_llvm_build_has(&e->f, is_store ? TK_LEGAL_SCATTER : TK_LEGAL_GATHER,
+                                     tk_llvm_build_memory_dtype(piece));
+        return (one ? 4 * n : (gated ? 7 : 3) * lanes) + (checked ? 6 * n + 16 : 0);
+    }
+    bool mask = tk_llvm_build_has(&e->f, is_store ? TK_LEGAL_MSTORE : TK_LEGAL_MLOAD,
+                                  tk_llvm_build_memory_dtype(piece));
+    return (gated && lanes > 1 && !mask ? 6 * n + 16 : n + 1) + (checked ? 2 * n + 16 : 0);
+}
+
+/* The same of an elementwise op: of one piece. */
+static uint32_t alu_cost(const emitter *e, const tolk_uop *u) {
+    tolk_dtype dt = tk_dtype_scalar(u->src[0]->dtype);
+    uint32_t bits = tk_dtype_bits(dt), lanes = tk_uop_lanes(u) / pieces_of(e, u);
+    bool sse2 = e->f.classes & TK_LEGAL_ON_SSE2, is_float = tolk_dtype_is_float(dt);
+    if (tk_uop_lanes(u) == 1)
+        lanes = 1;
+    switch (tk_uop_op(u)) {
+    case TK_OP_CDIV:
+    case TK_OP_CMOD:
+    case TK_OP_FLOORDIV:
+    case TK_OP_FLOORMOD:
+        return 12 * lanes;
+    case TK_OP_MUL:
+    case TK_OP_MULACC:
+        return is_float || lanes == 1 ? 1 : bits == 16 ? 2 : 8;
+    case TK_OP_CMPLT:
+    case TK_OP_CMPNE:
+    case TK_OP_CMPEQ:
+        return lanes == 1 ? 2 : is_float ? 2 : bits == 64 ? (sse2 ? 10 : 4) : 3;
+    case TK_OP_WHERE:
+        return sse2 ? 4 : 2;
+    case TK_OP_MAX:
+        return is_float ? 8 : bits == 64 ? (sse2 ? 14 : 5) : 4;
+    case TK_OP_SHL:
+    case TK_OP_SHR:
+        return lanes == 1 ? 4 : 12;
+    case TK_OP_CAST:
+        return lanes == 1 ? 4 : 12;
+    default:
+        return 1;
+    }
+}
+
+/* The same of any instruction of a program. Values of many pieces are kept on the stack. */
+static uint32_t cost_of(const emitter *e, const tolk_uop *u) {
     tk_op op = tk_uop_op(u);
-    tolk_dtype dtype = op == TK_OP_STORE ? u->src[1]->dtype : u->dtype;
-    uint32_t lanes = tolk_dtype_lanes(dtype), bytes = (uint32_t)tolk_dtype_bytes(dtype) * lanes;
-    bool scattered = (op == TK_OP_LOAD || op == TK_OP_STORE) && tk_uop_lanes(u->src[0]) > 1;
-    bool divides =
-        op == TK_OP_CDIV || op == TK_OP_CMOD || op == TK_OP_FLOORDIV || op == TK_OP_FLOORMOD;
-    return 1 + bytes / (e->f.target->vec_bytes ? e->f.target->vec_bytes : 16) +
-           (scattered || divides ? 4 * lanes : 0);
+    uint32_t n = pieces_of(e, u), spills = n > 8 ? n / 2 : 0;
+    if (op == TK_OP_LOAD || op == TK_OP_STORE)
+        return access_cost(e, u) + spills;
+    if (tk_op_is_alu(op))
+        return alu_cost(e, u) * n + spills;
+    if (op == TK_OP_STACK && u->n_src > 1 && u->src[0] != u->src[u->n_src - 1])
+        return u->n_src;
+    return 1;
 }
 
 /* Sizes, and the elements of reg buffers. */
 static bool survey(emitter *e) {
     const tolk_uop *l = e->linear;
-    uint64_t pieces = 0, openers = 0;
+    uint64_t cost = 0, openers = 0;
     if (l->n_src > MAX_NODES) {
         tk_llvm_build_fail(&e->f, TOLK_E_LIMIT, "a program of %u instructions, the most are %d",
                            l->n_src, MAX_NODES);
@@ -176,12 +285,13 @@ static bool survey(emitter *e) {
         openers += tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF);
         uint32_t bytes = (uint32_t)tolk_dtype_bytes(u->dtype) * tk_uop_lanes(u);
         if (tk_uop_lanes(u) > 1 && bytes > e->widest)
-            e->widest = bytes;
-        pieces += pieces_of(e, u);
-        if (pieces > MAX_PIECES) {
+            e->widest = bytes < e->f.target->vec_bytes ? bytes : e->f.target->vec_bytes;
+        cost += cost_of(e, u);
+        if (cost > MAX_COST) {
             tk_llvm_build_fail(&e->f, TOLK_E_LIMIT,
-                               "a program of more than %d vector registers' worth of values",
-                               MAX_PIECES);
+                               "a program that would become more than about %d instructions of "
+                               "the machine",
+                               MAX_COST);
             return false;
         }
     }
@@ -228,7 +338,7 @@ static bool survey_stores(emitter *e) {
             if (!open.n || !tk_uop_is(u->src[0], TK_OP_INDEX) || !is_reg(strip(u->src[0]->src[0])))
                 break;
             ok = reg_number(e, u->src[0], &reg);
-            if (ok)
+            for (uint32_t n = ok ? reg_pieces(e, strip(u->src[0]->src[0])) : 0; n--; reg++)
                 set_of(e, tk_vec_last(&open))[reg / 64] |= (uint64_t)1 << reg % 64;
             break;
         }
@@ -389,7 +499,10 @@ static bool close_loop(emitter *e, const tolk_uop *u) {
 static bool open_if(emitter *e, const tolk_uop *u) {
     tk_llvm_fn *f = &e->f;
     scope s = {.opener = u};
-    LLVMValueRef cond = tk_llvm_build_mask(f, TK_LEGAL_ANY, u->src[0]->dtype, value(e, u->src[0]));
+    tk_llvm_wide x;
+    if (!wide(e, u->src[0], &x))
+        return false;
+    LLVMValueRef cond = tk_llvm_wide_mask(f, TK_LEGAL_ANY, u->src[0]->dtype, &x);
     if (!cond)
         return false;
     s.before = LLVMGetInsertBlock(f->b);
@@ -420,16 +533,15 @@ static bool describe(emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_ac
     const tolk_uop *size = buffer->n_src ? buffer->src[0] : NULL;
     *a = (tk_llvm_access){.dtype = dtype,
                           .base = value(e, buffer),
-                          .index = value(e, place->src[1]),
                           .scattered = tk_uop_lanes(place) > 1,
                           .const_size = -1,
                           .fault_slot = tk_uop_is(buffer, TK_OP_PARAM)
                                             ? (uint32_t)tk_uop_int(buffer, TK_A_PARAM_SLOT)
                                             : UINT32_MAX};
-    if (u->n_src == 3)
-        a->gate = value(e, u->src[2]);
-    if (is_store || u->n_src == 3)
-        a->value = value(e, u->src[1]);
+    a->gated = u->n_src == 3;
+    if (!wide(e, place->src[1], &a->index) || (a->gated && !wide(e, u->src[2], &a->gate)) ||
+        ((is_store || a->gated) && !wide(e, u->src[1], &a->value)))
+        return false;
     bool inbounds = tk_uop_int(u, is_store ? TK_A_STORE_INBOUNDS : TK_A_LOAD_INBOUNDS) != 0;
     if (inbounds)
         return e->f.status == TOLK_OK;
@@ -442,12 +554,18 @@ static bool describe(emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_ac
 }
 
 static bool emit_load(emitter *e, const tolk_uop *u) {
+    tk_llvm_wide x;
     if (is_reg(strip(u->src[0]->src[0]))) {
         uint32_t reg;
-        return reg_number(e, u->src[0], &reg) && set_value(e, u, e->reg.at[reg]);
+        if (!reg_number(e, u->src[0], &reg))
+            return false;
+        x.n = reg_pieces(e, strip(u->src[0]->src[0]));
+        for (uint32_t i = 0; i < x.n; i++)
+            x.at[i] = e->reg.at[reg + i];
+        return set_wide(e, u, &x);
     }
     tk_llvm_access a;
-    return describe(e, u, u->dtype, &a) && set_value(e, u, tk_llvm_mem_load(&e->f, &a));
+    return describe(e, u, u->dtype, &a) && tk_llvm_mem_load(&e->f, &a, &x) && set_wide(e, u, &x);
 }
 
 /* Around the caches go whole vectors at places that are aligned if the buffer is. */
@@ -464,18 +582,30 @@ static bool is_streamed(const tolk_uop *u) {
 
 /* A store around the caches, of a whole vector at a place that is aligned to it. */
 static bool stream_store(emitter *e, const tk_llvm_access *a) {
-    LLVMValueRef at = tk_llvm_build_address(&e->f, a->dtype, a->base, a->index, true);
-    return tk_llvm_build_stream(&e->f, a->dtype, at, a->value) != NULL;
+    tk_llvm_fn *f = &e->f;
+    tk_llvm_wide x = a->value;
+    uint32_t lanes = tk_llvm_wide_lanes(f, a->dtype);
+    tk_llvm_wide_cut(f, a->dtype, &x, lanes);
+    for (uint32_t i = 0; i < x.n; i++) {
+        LLVMValueRef place =
+            tk_llvm_build_bin(f, TK_LEGAL_ADD, TOLK_INDEX, a->index.at[0],
+                              tk_llvm_build_const(f, TOLK_INDEX, (uint64_t)i * lanes));
+        LLVMValueRef at = tk_llvm_build_address(f, a->dtype, a->base, place, true);
+        tk_llvm_build_stream(f, tk_llvm_wide_piece(a->dtype, lanes), at, x.at[i]);
+    }
+    return f->status == TOLK_OK;
 }
 
 static bool emit_store(emitter *e, const tolk_uop *u) {
     if (is_reg(strip(u->src[0]->src[0]))) {
         uint32_t reg;
-        LLVMValueRef x = value(e, u->src[1]);
-        if (!x || !reg_number(e, u->src[0], &reg))
+        tk_llvm_wide x;
+        if (!wide(e, u->src[1], &x) || !reg_number(e, u->src[0], &reg))
             return false;
-        e->reg.at[reg] = x;
-        return true;
+        tk_llvm_wide_cut(&e->f, u->src[1]->dtype, &x, tk_llvm_wide_lanes(&e->f, u->src[1]->dtype));
+        for (uint32_t i = 0; i < x.n; i++)
+            e->reg.at[reg + i] = x.at[i];
+        return e->f.status == TOLK_OK;
     }
     tk_llvm_access a;
     if (!describe(e, u, u->src[1]->dtype, &a))
@@ -485,63 +615,89 @@ static bool emit_store(emitter *e, const tolk_uop *u) {
 
 /* ---- lanes ---- */
 
-/* Lanes of one or two vectors of equal dtype, in any order: one shuffle. NULL: they are not. */
-static LLVMValueRef shuffled(emitter *e, const tolk_uop *u) {
-    const tolk_uop *from[2] = {NULL, NULL};
-    uint8_t lanes[TOLK_MAX_LANES];
-    if (tk_dtype_scalar(u->dtype) == TOLK_BOOL)
-        return NULL;
-    for (uint32_t i = 0; i < u->n_src; i++) {
-        const tolk_uop *x = u->src[i];
-        if (!tk_uop_is(x, TK_OP_INDEX) || tk_uop_lanes(x->src[0]) < 2 ||
-            tk_check_is_buffer(strip(x->src[0])))
-            return NULL;
-        const tolk_uop *v = x->src[0];
-        uint32_t k = !from[0] || from[0] == v ? 0 : 1;
-        if (from[k] && from[k] != v)
-            return NULL;
-        if (k && v->dtype != from[0]->dtype)
-            return NULL;
-        from[k] = v;
-        lanes[i] = (uint8_t)(x->src[1]->attr[0].i + (k ? tk_uop_lanes(v) : 0));
-    }
-    return tk_llvm_build_shuffle(&e->f, from[0]->dtype, value(e, from[0]),
-                                 from[1] ? value(e, from[1]) : NULL, lanes, u->n_src);
+/* Operand i of a STACK as lane *lane of piece *at of a vector; false: it is something else. */
+static bool is_lane(emitter *e, const tolk_uop *x, LLVMValueRef *at, uint32_t *lane) {
+    if (!tk_uop_is(x, TK_OP_INDEX) || tk_uop_lanes(x->src[0]) < 2 ||
+        tk_check_is_buffer(strip(x->src[0])))
+        return false;
+    tk_llvm_wide v;
+    if (!wide(e, x->src[0], &v))
+        return false;
+    uint32_t lanes = tk_uop_lanes(x->src[0]) / v.n, k = (uint32_t)x->src[1]->attr[0].i;
+    *at = v.at[k / lanes];
+    *lane = k % lanes;
+    return true;
 }
 
-/* Lanes that are constants at once, the others put in one by one. Bools as bytes: single lanes of
- * masks are dear. */
-static LLVMValueRef assembled(emitter *e, const tolk_uop *u) {
+/* Lanes [from, from + n) of a STACK that are those of one or two pieces of equal type, in any
+ * order: one shuffle, or none. NULL: they are not. */
+static LLVMValueRef shuffled(emitter *e, const tolk_uop *u, uint32_t from, uint32_t n) {
+    LLVMValueRef of[2] = {NULL, NULL};
+    uint8_t lanes[TOLK_MAX_LANES];
+    bool in_order = true;
+    if (tk_dtype_scalar(u->dtype) == TOLK_BOOL)
+        return NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef at;
+        uint32_t lane;
+        if (!is_lane(e, u->src[from + i], &at, &lane))
+            return NULL;
+        uint32_t k = !of[0] || of[0] == at ? 0 : 1;
+        if ((of[k] && of[k] != at) || (k && LLVMTypeOf(at) != LLVMTypeOf(of[0])))
+            return NULL;
+        of[k] = at;
+        lanes[i] = (uint8_t)(lane + (k ? LLVMGetVectorSize(LLVMTypeOf(at)) : 0));
+        in_order &= lanes[i] == i;
+    }
+    if (in_order && LLVMGetVectorSize(LLVMTypeOf(of[0])) == n)
+        return of[0];
+    tolk_dtype piece = tk_llvm_wide_piece(u->dtype, LLVMGetVectorSize(LLVMTypeOf(of[0])));
+    return tk_llvm_build_shuffle(&e->f, piece, of[0], of[1], lanes, n);
+}
+
+/* The same for any: lanes that are constants at once, the others put in one by one. Bools as bytes:
+ * single lanes of masks are dear. */
+static LLVMValueRef assembled(emitter *e, const tolk_uop *u, uint32_t from, uint32_t n) {
     tk_llvm_fn *f = &e->f;
-    tolk_dtype m = tk_llvm_build_memory_dtype(u->dtype), element = tk_dtype_scalar(m);
+    tolk_dtype dtype = tk_llvm_wide_piece(u->dtype, n), m = tk_llvm_build_memory_dtype(dtype);
+    tolk_dtype element = tk_dtype_scalar(m);
+    const tolk_uop *const *src = u->src + from;
     LLVMValueRef lane[TOLK_MAX_LANES];
-    for (uint32_t i = 0; i < u->n_src; i++)
-        lane[i] = tk_uop_is_const(u->src[i])
-                      ? tk_llvm_build_const(f, element, tk_uop_bits(u->src[i]))
-                      : LLVMGetPoison(tk_llvm_build_type(f, element));
-    LLVMValueRef v = LLVMConstVector(lane, u->n_src);
-    for (uint32_t i = 0; i < u->n_src; i++)
-        if (!tk_uop_is_const(u->src[i]))
+    for (uint32_t i = 0; i < n; i++)
+        lane[i] = tk_uop_is_const(src[i]) ? tk_llvm_build_const(f, element, tk_uop_bits(src[i]))
+                                          : LLVMGetPoison(tk_llvm_build_type(f, element));
+    LLVMValueRef v = LLVMConstVector(lane, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (!tk_uop_is_const(src[i]))
             v = tk_llvm_build_insert(
-                f, m, v, tk_llvm_cast(f, tk_dtype_scalar(u->dtype), element, value(e, u->src[i])),
-                i);
-    return tk_llvm_cast(f, m, u->dtype, v);
+                f, m, v, tk_llvm_cast(f, tk_dtype_scalar(u->dtype), element, value(e, src[i])), i);
+    return tk_llvm_cast(f, m, dtype, v);
 }
 
 static bool emit_stack(emitter *e, const tolk_uop *u) {
+    tk_llvm_fn *f = &e->f;
     if (!tk_llvm_legal_type(u->dtype)) {
-        tk_llvm_build_unsupported(&e->f, "stack", u->dtype);
+        tk_llvm_build_unsupported(f, "stack", u->dtype);
         return false;
     }
     if (tk_uop_lanes(u) != u->n_src || u->n_src > TOLK_MAX_LANES)
         return broken(e, u, "not one operand a lane");
+    tk_llvm_wide x;
     bool splat = true;
     for (uint32_t i = 1; i < u->n_src; i++)
         splat &= u->src[i] == u->src[0];
-    if (splat && !tk_uop_is_const(u->src[0]))
-        return set_value(e, u, tk_llvm_build_splat(&e->f, u->dtype, value(e, u->src[0])));
-    LLVMValueRef v = shuffled(e, u);
-    return set_value(e, u, v ? v : assembled(e, u));
+    if (splat && !tk_uop_is_const(u->src[0])) {
+        tk_llvm_wide_splat(f, u->dtype, value(e, u->src[0]), &x);
+        return set_wide(e, u, &x);
+    }
+    uint32_t lanes = tk_llvm_wide_lanes(f, u->dtype);
+    x.n = u->n_src / lanes;
+    for (uint32_t i = 0; i < x.n; i++) {
+        x.at[i] = shuffled(e, u, i * lanes, lanes);
+        if (!x.at[i])
+            x.at[i] = assembled(e, u, i * lanes, lanes);
+    }
+    return set_wide(e, u, &x);
 }
 
 /* A place is looked at by its load or store; otherwise a lane. */
@@ -552,8 +708,9 @@ static bool emit_index(emitter *e, const tolk_uop *u) {
     if (u->n_src != 2 || !tk_uop_is_const(u->src[1]) || u->src[1]->attr[0].i < 0 ||
         u->src[1]->attr[0].i >= tk_uop_lanes(v))
         return broken(e, u, "no constant lane of a vector");
-    return set_value(
-        e, u, tk_llvm_build_extract(&e->f, v->dtype, value(e, v), (uint32_t)u->src[1]->attr[0].i));
+    tk_llvm_wide x;
+    return wide(e, v, &x) &&
+           set_value(e, u, tk_llvm_wide_lane(&e->f, v->dtype, &x, (uint32_t)u->src[1]->attr[0].i));
 }
 
 /* ---- the walk ---- */
@@ -568,16 +725,57 @@ static bool emit_special(emitter *e, const tolk_uop *u) {
     return false;
 }
 
+/* Lanes in which u is computed at once: those of the widest elements among its operands and result.
+ * Masks, and what is narrowed, follow the others. */
+static uint32_t lanes_of(const emitter *e, const tolk_uop *u, const tk_llvm_wide *s) {
+    uint32_t lanes = tk_uop_lanes(u);
+    bool masks_only = true;
+    for (uint32_t i = 0; i <= u->n_src; i++) {
+        tolk_dtype dt = i < u->n_src ? u->src[i]->dtype : u->dtype;
+        if (tk_dtype_scalar(dt) == TOLK_BOOL)
+            continue;
+        uint32_t n = tk_llvm_wide_lanes(&e->f, dt);
+        lanes = n < lanes ? n : lanes;
+        masks_only = false;
+    }
+    for (uint32_t i = 0; masks_only && i < u->n_src; i++) {
+        uint32_t n = tk_uop_lanes(u) / s[i].n;
+        lanes = n < lanes ? n : lanes;
+    }
+    return lanes;
+}
+
+/* Integers cut down to fewer bits: whole registers of the result at once, which is what the code
+ * generator packs best. */
+static bool is_narrowing(const tolk_uop *u) {
+    tolk_dtype from = u->src[0]->dtype;
+    return tk_uop_is(u, TK_OP_CAST) && !tolk_dtype_is_float(from) &&
+           !tolk_dtype_is_float(u->dtype) && tk_dtype_scalar(u->dtype) != TOLK_BOOL &&
+           tk_dtype_bits(tk_dtype_scalar(u->dtype)) < tk_dtype_bits(tk_dtype_scalar(from));
+}
+
 static bool emit_alu(emitter *e, const tolk_uop *u) {
-    LLVMValueRef s[3] = {NULL, NULL, NULL};
+    tk_llvm_fn *f = &e->f;
+    tk_llvm_wide s[3], r;
     for (uint32_t i = 0; i < u->n_src; i++)
-        if (!(s[i] = value(e, u->src[i])))
+        if (!wide(e, u->src[i], &s[i]))
             return false;
-    if (tk_uop_is(u, TK_OP_CAST))
-        return set_value(e, u, tk_llvm_cast(&e->f, u->src[0]->dtype, u->dtype, s[0]));
-    if (tk_uop_is(u, TK_OP_BITCAST))
-        return set_value(e, u, tk_llvm_cast_bits(&e->f, u->src[0]->dtype, u->dtype, s[0]));
-    return set_value(e, u, tk_llvm_alu(&e->f, u, s));
+    uint32_t lanes = is_narrowing(u) ? tk_llvm_wide_lanes(f, u->dtype) : lanes_of(e, u, s);
+    tolk_dtype from = tk_llvm_wide_piece(u->src[0]->dtype, lanes),
+               to = tk_llvm_wide_piece(u->dtype, lanes);
+    for (uint32_t i = 0; i < u->n_src; i++)
+        tk_llvm_wide_cut(f, u->src[i]->dtype, &s[i], lanes);
+    r.n = tk_uop_lanes(u) / lanes;
+    for (uint32_t k = 0; k < r.n && f->status == TOLK_OK; k++) {
+        LLVMValueRef x[3] = {s[0].at[k], u->n_src > 1 ? s[1].at[k] : NULL,
+                             u->n_src > 2 ? s[2].at[k] : NULL};
+        r.at[k] = tk_uop_is(u, TK_OP_CAST)      ? tk_llvm_cast(f, from, to, x[0])
+                  : tk_uop_is(u, TK_OP_BITCAST) ? tk_llvm_cast_bits(f, from, to, x[0])
+                                                : tk_llvm_alu(f, u, lanes, x);
+    }
+    if (f->status == TOLK_OK && tk_dtype_scalar(u->dtype) != TOLK_BOOL)
+        tk_llvm_wide_cut(f, u->dtype, &r, tk_llvm_wide_lanes(f, u->dtype));
+    return set_wide(e, u, &r);
 }
 
 /* Local memory: a piece of the launch's scratch memory, on cache lines of its own. */
@@ -654,12 +852,12 @@ static bool survey_parts(emitter *e) {
     const tolk_uop *l = e->linear;
     if (!tk_vec_resize(&e->part, l->n_src) || !tk_vec_resize(&e->lives_on, l->n_src))
         return out_of_memory(e);
-    uint32_t pieces = 0, part = 0;
+    uint32_t cost = 0, part = 0;
     for (uint32_t i = 0; i < l->n_src; i++) {
         const tolk_uop *u = l->src[i];
-        pieces += pieces_of(e, u);
-        if (pieces > MAX_BLOCK_PIECES) {
-            pieces = 0;
+        cost += cost_of(e, u);
+        if (cost > MAX_BLOCK_COST) {
+            cost = 0;
             part++;
         }
         e->part.at[i] = part;
@@ -697,8 +895,12 @@ static void keep_part(emitter *e, uint32_t i) {
     else if (tk_uop_is(u, TK_OP_STORE))
         return;
     uint64_t *used = tk_map_find(&e->used, u->id), *at = tk_map_find(&e->values, u->id);
-    if (at && (e->lives_on.at[i] || (used && *used > e->part.at[i])))
-        tk_llvm_build_keep(&e->f, u->dtype, (LLVMValueRef)(uintptr_t)*at); /* NOLINT */
+    if (!at || !(e->lives_on.at[i] || (used && *used > e->part.at[i])))
+        return;
+    uint32_t n = (uint32_t)(*at % PIECES), lanes = tk_uop_lanes(u) / n;
+    for (uint32_t k = 0; k < n; k++)
+        tk_llvm_build_keep(&e->f, tk_llvm_wide_piece(u->dtype, lanes),
+                           e->pieces.at[*at / PIECES + k]);
 }
 
 /* The next part begins: a new block. A jump alone would be merged again, so it depends on what is
@@ -833,6 +1035,7 @@ tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop 
     e.f = (tk_llvm_fn){
         .ctx = ctx, .target = target, .classes = tk_llvm_legal_classes(target), .err = err};
     tk_map_init(&e.values, e.al);
+    tk_vec_init(&e.pieces, e.al);
     tk_map_init(&e.reg_first, e.al);
     tk_map_init(&e.used, e.al);
     tk_vec_init(&e.part, e.al);
@@ -855,6 +1058,7 @@ tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop 
     tk_map_fini(&e.used);
     tk_vec_fini(&e.part);
     tk_vec_fini(&e.lives_on);
+    tk_vec_fini(&e.pieces);
     tk_map_fini(&e.values);
     tk_params_fini(&params);
     return st;

@@ -553,7 +553,7 @@ static void test_CG_13_a_giant_block_is_compiled_in_bounded_time_or_refused(void
     (void)state;
     static const giant cases[] = {{"x86-64", TOLK_F32, 4000},
                                   {"x86-64", TOLK_F32, 50000},
-                                  {"x86-64", TOLK_F64 | 6 << 8, 900},
+                                  {"x86-64", TOLK_F64 | 6 << 8, 600},
                                   {"x86-64", TOLK_F64 | 6 << 8, 8000}};
     static const tolk_status want[] = {TOLK_OK, TOLK_E_LIMIT, TOLK_OK, TOLK_E_LIMIT};
     for (int i = 0; i < 4; i++) {
