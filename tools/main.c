@@ -15,6 +15,11 @@
 #define TARGET_HELP                                                                                \
     "  --target CPU           compile for it: native (the default), x86-64, haswell,\n"            \
     "                         skylake-avx512 ..., and features behind: native,-avx512f\n"
+#define GPU_HELP                                                                                   \
+    "                         or a GPU: sm_75 (the default of ptx), sm_80, sm_86, sm_89,\n"        \
+    "                         sm_90, sm_90a; behind it a higher version of PTX than that\n"        \
+    "                         chip needs, sm_80,+ptx78, or the CUDA release of a driver\n"         \
+    "                         that has to take it, sm_80,cuda11.4\n"
 #define COMPILE_HELP                                                                               \
     "  --opts \"...\"           loop options as \"LANE:0:16 UPCAST:0:4\"; \"\": none; default: "   \
     "chosen\n"                                                                                     \
@@ -55,17 +60,20 @@ static const struct {
      "A file that TOLK_REPRO made is compiled with the settings it holds, on random "
      "inputs.\n" NPY_HELP},
     {"emit", tk_cmd_emit,
-     "emit K.uop --emit=uop|opt|program|llvm|asm|obj|header [--kernel NAME] [--target CPU]\n"
-     "      [--opts \"...\"] [--bounds check|trust] [--strict] [--symbol NAME] [--header FILE]\n"
+     "emit K.uop --emit=uop|opt|program|llvm|asm|obj|header|ptx [--kernel NAME]\n"
+     "      [--target CPU|GPU] [--opts \"...\"] [--bounds check|trust] [--strict]\n"
+     "      [--symbol NAME] [--header FILE]\n"
      "      [-o FILE]",
      FILE_HELP "  --emit=uop             the canonical text of the kernel as it is given\n"
                "  --emit=opt             the same with its loop options applied\n"
                "  --emit=program         the straight list with explicit vectors\n"
                "  --emit=llvm|asm|obj    LLVM IR, assembly, object file\n"
+               "  --emit=ptx             PTX for a GPU (docs/ptx.md)\n"
                "  --emit=header          C header of the object, for programs that link it without "
-               "tolk\n" KERNEL_HELP TARGET_HELP COMPILE_HELP
+               "tolk\n" KERNEL_HELP TARGET_HELP GPU_HELP COMPILE_HELP
                "  --symbol NAME          name of the function; default: tolk_kernel_ and the "
-               "kernel's\n"
+               "kernel's;\n"
+               "                         in PTX: tolk_kernel\n"
                "  --header FILE          with --emit=obj or asm: write the C header, too\n"
                "  -o FILE                write there, not to standard output\n"},
     {"verify", tk_cmd_verify,

@@ -27,7 +27,10 @@ typedef struct tolk_compile_opts {
      * "" for none; NULL: the heuristic chooses. docs/ir.md lists them. */
     const char *opts;
     /* CPU to compile for: "native", "x86-64", "haswell", "skylake-avx512", "aarch64" or
-     * "native,-avx512f,..."; NULL: TOLK_CPU, else native. */
+     * "native,-avx512f,..."; NULL: TOLK_CPU, else native. Or a GPU, whose program is PTX that this
+     * library cannot launch: "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"; behind it
+     * ",+ptx78" (a higher version of PTX than that chip needs) or ",cuda11.4" (an error unless the
+     * driver of that CUDA takes the version). */
     const char *target;
     tolk_bounds bounds;
     uint32_t strict;   /* 1: no option that changes the order of float sums */
@@ -121,11 +124,10 @@ TOLK_API tolk_status tolk_program_load_file(tolk_device *device, const char *pat
  *   bufs, bytes: the buffer params in ascending slot order, bytes each has. They may begin at any
  *   address, multiples of 64 are fastest; NULL where the size is 0.
  *   vals: the scalar params in ascending slot order, a float as its bit pattern in the low bytes.
- * Errors:  TOLK_E_LAUNCH (count, size or bounds of an argument; nothing was run),
- *          TOLK_E_ALIAS (a stored buffer overlaps another in a way the kernel does not allow;
- *          nothing was run), TOLK_E_RANGE (accesses out of range: those loads gave 0, those stores
- *          were dropped), TOLK_E_CANCELLED.
- * Threads: any, at the same time too.
+ * Errors:  TOLK_E_UNSUPPORTED (a program for a GPU), TOLK_E_LAUNCH (count, size or bounds of an
+ * argument; nothing was run), TOLK_E_ALIAS (a stored buffer overlaps another in a way the kernel
+ * does not allow; nothing was run), TOLK_E_RANGE (accesses out of range: those loads gave 0, those
+ * stores were dropped), TOLK_E_CANCELLED. Threads: any, at the same time too.
  */
 TOLK_API tolk_status tolk_launch(const tolk_program *program, void *const *bufs,
                                  const size_t *bytes, size_t n_bufs, const int64_t *vals,
@@ -137,9 +139,10 @@ typedef enum tolk_emit_kind {
     TOLK_EMIT_OPT = 1,     /* after the loop options */
     TOLK_EMIT_PROGRAM = 2, /* the straight-line program */
     TOLK_EMIT_LLVM = 3,
-    TOLK_EMIT_ASM = 4,
+    TOLK_EMIT_ASM = 4, /* of a GPU: PTX */
     TOLK_EMIT_OBJ = 5,
-    TOLK_EMIT_HEADER = 6 /* C header for that object, for programs without libtolk */
+    TOLK_EMIT_HEADER = 6, /* C header for that object, for programs without libtolk */
+    TOLK_EMIT_PTX = 7     /* for the GPU that the options name; without a target: sm_75 */
 } tolk_emit_kind;
 /* Lower a kernel to one form, for any target, with no cache.
  *

@@ -54,7 +54,7 @@ static void plain_attribute(tk_llvm_fn *f, const char *name) {
                             LLVMCreateEnumAttribute(f->lc, kind, 0));
 }
 
-static void new_function(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n) {
+void tk_llvm_build_define(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n) {
     f->fn = LLVMAddFunction(f->module, name,
                             LLVMFunctionType(LLVMVoidTypeInContext(f->lc), args, n, 0));
     plain_attribute(f, "nounwind");
@@ -68,7 +68,7 @@ static void new_function(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, uns
 void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest) {
     LLVMTypeRef p = tk_llvm_build_pointer_type(f), i64 = LLVMInt64TypeInContext(f->lc);
     LLVMTypeRef args[5] = {p, p, i64, i64, p};
-    new_function(f, symbol, args, 5);
+    tk_llvm_build_define(f, symbol, args, 5);
     if (f->target->avx512) {
         const char *width = widest >= 64 ? "512" : "256";
         attribute(f, "prefer-vector-width", width);
@@ -82,7 +82,7 @@ void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest) 
 }
 
 void tk_llvm_build_helper(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n) {
-    new_function(f, name, args, n);
+    tk_llvm_build_define(f, name, args, n);
     LLVMSetLinkage(f->fn, LLVMInternalLinkage);
 }
 
@@ -469,14 +469,19 @@ LLVMValueRef tk_llvm_build_address(tk_llvm_fn *f, tolk_dtype element, LLVMValueR
 }
 
 /* Arrays may begin at any address, so nothing is promised to LLVM. CPUs of today have the same
- * instructions for it. */
+ * instructions for it; a GPU has not, so there they begin at a multiple of what is accessed. */
 enum { ANY_ADDRESS = 1 };
+
+static unsigned alignment(const tk_llvm_fn *f, tolk_dtype dtype) {
+    return tk_target_is_gpu(f->target) ? (unsigned)tolk_dtype_bytes(dtype) * tolk_dtype_lanes(dtype)
+                                       : ANY_ADDRESS;
+}
 
 LLVMValueRef tk_llvm_build_load(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address) {
     if (!address || !legal(f, TK_LEGAL_LOAD, dtype, dtype))
         return NULL;
     LLVMValueRef x = LLVMBuildLoad2(f->b, tk_llvm_build_type(f, dtype), address, "");
-    LLVMSetAlignment(x, ANY_ADDRESS);
+    LLVMSetAlignment(x, alignment(f, dtype));
     return x;
 }
 
@@ -485,7 +490,7 @@ LLVMValueRef tk_llvm_build_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef a
     if (!address || !x || !legal(f, TK_LEGAL_STORE, dtype, dtype))
         return NULL;
     LLVMValueRef s = LLVMBuildStore(f->b, x, address);
-    LLVMSetAlignment(s, ANY_ADDRESS);
+    LLVMSetAlignment(s, alignment(f, dtype));
     return s;
 }
 
@@ -538,6 +543,34 @@ LLVMValueRef tk_llvm_build_gather(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef 
 LLVMValueRef tk_llvm_build_scatter(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef addresses,
                                    LLVMValueRef mask, LLVMValueRef x) {
     return masked(f, TK_LEGAL_SCATTER, dtype, addresses, mask, x);
+}
+
+/* ---- threads of a GPU ---- */
+
+LLVMValueRef tk_llvm_build_gpu(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, const char *name,
+                               LLVMValueRef *args, unsigned n) {
+    for (unsigned i = 0; i < n; i++)
+        if (!args[i])
+            return NULL;
+    return legal(f, op, dtype, dtype) ? intrinsic(f, name, NULL, 0, args, n) : NULL;
+}
+
+LLVMValueRef tk_llvm_build_cas(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                               LLVMValueRef old, LLVMValueRef fresh) {
+    if (!address || !old || !fresh || !legal(f, TK_LEGAL_CAS, dtype, dtype))
+        return NULL;
+    LLVMValueRef pair = LLVMBuildAtomicCmpXchg(
+        f->b, address, old, fresh, LLVMAtomicOrderingMonotonic, LLVMAtomicOrderingMonotonic, false);
+    return LLVMBuildExtractValue(f->b, pair, 0, "");
+}
+
+LLVMValueRef tk_llvm_build_atomic_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                      LLVMValueRef x) {
+    if (!address || !x || !legal(f, TK_LEGAL_ATOMIC, dtype, dtype))
+        return NULL;
+    LLVMAtomicRMWBinOp op =
+        tolk_dtype_is_float(dtype) ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
+    return LLVMBuildAtomicRMW(f->b, op, address, x, LLVMAtomicOrderingMonotonic, false);
 }
 
 /* ---- control ---- */
@@ -596,6 +629,7 @@ void tk_llvm_build_keep(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x) {
         is_bool = false;
     }
     uint32_t widest = f->target->vec_bytes >= 16 ? 8 * f->target->vec_bytes : 128;
+    bool gpu = tk_target_is_gpu(f->target);
     const char *vector = f->classes & TK_LEGAL_ON_A64 ? "w" : widest > 256 ? "v" : "x";
     LLVMTypeRef i32 = LLVMInt32TypeInContext(f->lc);
     if (lanes * bits >= 128 && !is_bool) {
@@ -604,13 +638,14 @@ void tk_llvm_build_keep(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x) {
         for (uint32_t from = 0; from < lanes; from += n)
             need_here(f, tk_llvm_build_lanes(f, x, from, n), vector);
     } else if (lanes == 1 && is_float) {
-        need_here(f, x, vector);
+        need_here(f, x, !gpu ? vector : bits == 32 ? "f" : "d");
     } else {
         if (lanes > 1)
             x = LLVMBuildExtractElement(f->b, x, LLVMConstInt(i32, 0, 0), "");
         if (is_float)
             x = LLVMBuildBitCast(f->b, x, LLVMIntTypeInContext(f->lc, bits), "");
-        need_here(f, bits < 32 ? LLVMBuildZExt(f->b, x, i32, "") : x, "r");
+        need_here(f, bits < 32 ? LLVMBuildZExt(f->b, x, i32, "") : x,
+                  gpu && bits == 64 ? "l" : "r");
     }
 }
 

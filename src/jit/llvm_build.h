@@ -50,8 +50,9 @@ typedef struct tk_llvm_fn {
  * where the builder stands. widest: bytes of the widest vector in it. */
 void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest);
 
-/* The same for a function of other arguments that is called by the kernel alone; f->fn and f->entry
- * become its own. */
+/* The same for a function of other arguments: f->fn and f->entry become its own. helper: it is called
+ * by the kernel alone. */
+void tk_llvm_build_define(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n);
 void tk_llvm_build_helper(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n);
 
 /* Fail for a reason of its own. Returns NULL. */
@@ -119,6 +120,14 @@ LLVMValueRef tk_llvm_build_gather(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef 
                                   LLVMValueRef mask, LLVMValueRef alt);
 LLVMValueRef tk_llvm_build_scatter(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef addresses,
                                    LLVMValueRef mask, LLVMValueRef x);
+/* GPU: an intrinsic with operands of dtype; an exchange of what is at address, if that is `old`,
+ * for `fresh`, which gives what was there; an addition. */
+LLVMValueRef tk_llvm_build_gpu(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, const char *name,
+                               LLVMValueRef *args, unsigned n);
+LLVMValueRef tk_llvm_build_cas(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                               LLVMValueRef old, LLVMValueRef fresh);
+LLVMValueRef tk_llvm_build_atomic_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                      LLVMValueRef x);
 bool tk_llvm_build_has(const tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype);
 
 /* Control. */

@@ -8,6 +8,7 @@
 #include "jit/llvm_api.h"
 
 #include "base/map.h"
+#include "ir/bounds.h"
 #include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/params.h"
@@ -18,6 +19,7 @@
 #include "jit/llvm_mem.h"
 #include "jit/llvm_object.h"
 #include "jit/llvm_pool.h"
+#include "jit/llvm_ptx.h"
 #include "jit/llvm_wide.h"
 
 enum {
@@ -66,7 +68,7 @@ typedef struct emitter {
     uint32_t next_set;
     uint32_t widest;         /* bytes */
     uint64_t local_bytes;    /* of local buffers so far */
-    bool streaming;          /* in the body for buffers that are aligned */
+    bool streaming;          /* in the body for buffers that are aligned (GPU: vectors, too) */
     LLVMBasicBlockRef leave; /* where a cancelled loop goes; NULL: none so far */
     LLVMValueRef cancel;     /* address of the flag */
 } emitter;
@@ -86,6 +88,10 @@ static const tolk_uop *strip(const tolk_uop *u) {
     while (tk_uop_is(u, TK_OP_AFTER))
         u = u->src[0];
     return u;
+}
+
+static bool is_gpu(const emitter *e) {
+    return tk_target_is_gpu(e->f.target);
 }
 
 static bool is_reg(const tolk_uop *u) {
@@ -376,7 +382,8 @@ static LLVMValueRef scalar_argument(emitter *e, const tk_param *p) {
 static bool emit_params(emitter *e) {
     for (size_t i = 0; i < e->params->list.n; i++) {
         const tk_param *p = &e->params->list.at[i];
-        LLVMValueRef x = p->is_scalar
+        LLVMValueRef x = is_gpu(e) ? tk_llvm_ptx_param(&e->f, e->params, p)
+                         : p->is_scalar
                              ? scalar_argument(e, p)
                              : argument(e, e->f.bufs, p->place, tk_llvm_build_pointer_type(&e->f));
         if (!set_value(e, p->node, x))
@@ -470,7 +477,7 @@ static bool open_loop(emitter *e, const tolk_uop *u) {
     s.counter = LLVMBuildPhi(f->b, tk_llvm_build_type(f, TOLK_INDEX), "");
     LLVMAddIncoming(s.counter, &zero, &s.before, 1);
     return open_scope(e, &s, true) && set_value(e, u, s.counter) &&
-           (!tk_uop_int(u, TK_A_RANGE_POLL) || poll(e));
+           (!e->cancel || !tk_uop_int(u, TK_A_RANGE_POLL) || poll(e));
 }
 
 static bool close_loop(emitter *e, const tolk_uop *u) {
@@ -553,6 +560,13 @@ static bool describe(emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_ac
     return e->f.status == TOLK_OK;
 }
 
+/* A vector access of a GPU whose buffer may not be aligned to it: shared memory always is. */
+static bool is_wide(const emitter *e, const tolk_uop *u) {
+    bool load = tk_uop_is(u, TK_OP_LOAD), store = tk_uop_is(u, TK_OP_STORE);
+    return is_gpu(e) && (load || store) && tk_uop_lanes(load ? u : u->src[1]) > 1 &&
+           tk_uop_is(strip(u->src[0]->src[0]), TK_OP_PARAM);
+}
+
 static bool emit_load(emitter *e, const tolk_uop *u) {
     tk_llvm_wide x;
     if (is_reg(strip(u->src[0]->src[0]))) {
@@ -565,7 +579,13 @@ static bool emit_load(emitter *e, const tolk_uop *u) {
         return set_wide(e, u, &x);
     }
     tk_llvm_access a;
-    return describe(e, u, u->dtype, &a) && tk_llvm_mem_load(&e->f, &a, &x) && set_wide(e, u, &x);
+    if (!describe(e, u, u->dtype, &a))
+        return false;
+    if (is_gpu(e))
+        return set_value(e, u,
+                         tk_llvm_ptx_load(&e->f, &a, is_wide(e, u) && !e->streaming,
+                                          tk_uop_int(u, TK_A_LOAD_READONLY) != 0));
+    return tk_llvm_mem_load(&e->f, &a, &x) && set_wide(e, u, &x);
 }
 
 /* Around the caches go whole vectors at places that are aligned if the buffer is. */
@@ -610,6 +630,8 @@ static bool emit_store(emitter *e, const tolk_uop *u) {
     tk_llvm_access a;
     if (!describe(e, u, u->src[1]->dtype, &a))
         return false;
+    if (is_gpu(e))
+        return tk_llvm_ptx_store(&e->f, &a, is_wide(e, u) && !e->streaming);
     return e->streaming && is_streamed(u) ? stream_store(e, &a) : tk_llvm_mem_store(&e->f, &a);
 }
 
@@ -686,6 +708,8 @@ static bool emit_stack(emitter *e, const tolk_uop *u) {
     bool splat = true;
     for (uint32_t i = 1; i < u->n_src; i++)
         splat &= u->src[i] == u->src[0];
+    if (is_gpu(e)) /* what a vector store takes */
+        return set_value(e, u, assembled(e, u, 0, u->n_src));
     if (splat && !tk_uop_is_const(u->src[0])) {
         tk_llvm_wide_splat(f, u->dtype, value(e, u->src[0]), &x);
         return set_wide(e, u, &x);
@@ -716,7 +740,15 @@ static bool emit_index(emitter *e, const tolk_uop *u) {
 /* ---- the walk ---- */
 
 static bool emit_special(emitter *e, const tolk_uop *u) {
-    tk_special kind = tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), NULL);
+    int dim;
+    tk_special kind = tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), &dim);
+    if (is_gpu(e) && kind == TK_SPECIAL_GIDX) {
+        tk_bound b = tk_bounds(u->src[0]);
+        bool wide = dim == 0 && (b.state != 1 || b.hi > INT32_MAX);
+        return set_value(e, u, tk_llvm_ptx_block(&e->f, dim, wide));
+    }
+    if (is_gpu(e) && kind == TK_SPECIAL_LIDX)
+        return set_value(e, u, tk_llvm_ptx_thread(&e->f, dim));
     if (kind == TK_SPECIAL_SPAN_BEGIN)
         return set_value(e, u, e->f.begin);
     if (kind == TK_SPECIAL_SPAN_END)
@@ -909,7 +941,7 @@ static void split_block(emitter *e) {
     tk_llvm_fn *f = &e->f;
     LLVMBasicBlockRef next = tk_llvm_build_block(f, "next");
     LLVMValueRef is_call =
-        LLVMBuildICmp(f->b, LLVMIntNE, f->env, LLVMConstNull(tk_llvm_build_pointer_type(f)), "");
+        LLVMBuildICmp(f->b, LLVMIntNE, f->env, LLVMConstNull(LLVMTypeOf(f->env)), "");
     tk_llvm_build_branch(f, is_call, next, leave(e), TK_LLVM_LIKELY);
     tk_llvm_build_enter(f, next);
 }
@@ -928,20 +960,22 @@ static bool emit_body(emitter *e) {
     if (e->scopes.n)
         return broken(e, tk_vec_last(&e->scopes).opener, "still open at the end");
     /* What went around the caches is visible when the function is left. */
-    if (e->streaming)
+    if (e->streaming && !is_gpu(e))
         LLVMBuildFence(f->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
     LLVMBuildRetVoid(f->b);
     return true;
 }
 
-/* Are the buffers of all streamed stores aligned? NULL: there are no such stores, or failure. */
+/* Are the buffers of all streamed stores (GPU: vector accesses) aligned? NULL: there are none, or
+ * failure. */
 static LLVMValueRef buffers_aligned(emitter *e) {
     tk_llvm_fn *f = &e->f;
+    uint64_t align = is_gpu(e) ? TK_LLVM_PTX_VECTOR_ALIGN : STREAM_ALIGN;
     LLVMTypeRef i64 = LLVMInt64TypeInContext(f->lc);
     LLVMValueRef bits = NULL;
     for (uint32_t i = 0; i < e->linear->n_src; i++) {
         const tolk_uop *u = e->linear->src[i];
-        if (!is_streamed(u))
+        if (!(is_gpu(e) ? is_wide(e, u) : is_streamed(u)))
             continue;
         LLVMValueRef base = value(e, strip(u->src[0]->src[0]));
         if (!base)
@@ -951,7 +985,7 @@ static LLVMValueRef buffers_aligned(emitter *e) {
     }
     if (!bits)
         return NULL;
-    bits = LLVMBuildAnd(f->b, bits, LLVMConstInt(i64, STREAM_ALIGN - 1, 0), "");
+    bits = LLVMBuildAnd(f->b, bits, LLVMConstInt(i64, align - 1, 0), "");
     return LLVMBuildICmp(f->b, LLVMIntEQ, bits, LLVMConstInt(i64, 0, 0), "");
 }
 
@@ -964,14 +998,33 @@ static void start_over(emitter *e) {
     e->local_bytes = 0;
 }
 
+/* Threads of a GPU's block, as far as they are known: the most there can be. */
+static uint32_t block_threads(const emitter *e) {
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < e->linear->n_src; i++) {
+        const tolk_uop *u = e->linear->src[i];
+        if (!tk_uop_is(u, TK_OP_SPECIAL) ||
+            tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), NULL) != TK_SPECIAL_LIDX)
+            continue;
+        tk_bound b = tk_bounds(u->src[0]);
+        if (b.state != 1 || b.hi > TK_LLVM_PTX_THREADS / n)
+            return TK_LLVM_PTX_THREADS;
+        n *= b.hi > 1 ? (uint32_t)b.hi : 1;
+    }
+    return n;
+}
+
 static bool emit_function(emitter *e, const char *symbol) {
     tk_llvm_fn *f = &e->f;
     if (!survey(e) || !survey_parts(e) || !survey_stores(e))
         return false;
-    tk_llvm_build_function(f, symbol, e->widest);
+    if (!is_gpu(e))
+        tk_llvm_build_function(f, symbol, e->widest);
+    else if (!tk_llvm_ptx_function(f, symbol, e->params, block_threads(e)))
+        return false;
     if (!emit_params(e))
         return false;
-    if (polls(e)) {
+    if (polls(e) && !is_gpu(e)) {
         LLVMValueRef at = tk_llvm_build_address(
             f, TOLK_U8, f->env, tk_llvm_build_const(f, TOLK_INDEX, offsetof(tolk_kenv, cancel)),
             true);

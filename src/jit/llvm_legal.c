@@ -26,8 +26,8 @@ enum {
 };
 
 static const tk_legal_row rows[] = {
-#define TK_LEGAL(OP, form, types, results, lo, hi, targets)                                        \
-    {TK_LEGAL_##OP, #OP, TK_FORM_##form, types, results, lo, hi, targets},
+#define TK_LEGAL(OP, form, types, results, lo, hi, targets, ptx)                                   \
+    {TK_LEGAL_##OP, #OP, TK_FORM_##form, types, results, lo, hi, targets, ptx},
 #define TK_LEGAL_MORE TK_LEGAL
 #include "jit/llvm_legal.def"
 };
@@ -52,6 +52,8 @@ const char *tk_llvm_legal_name(tk_legal_op op) {
 }
 
 uint8_t tk_llvm_legal_classes(const tk_target *target) {
+    if (tk_target_is_gpu(target))
+        return TK_LEGAL_ON_PTX;
     uint8_t fma = target->fma ? TK_LEGAL_ON_FMA : 0;
     if (target->arch == TK_ARCH_AARCH64)
         return fma | TK_LEGAL_ON_A64;
@@ -110,7 +112,11 @@ bool tk_llvm_legal(uint8_t classes, tk_legal_op op, tolk_dtype from, tolk_dtype 
     uint8_t type = tk_llvm_legal_type(from), result = tk_llvm_legal_type(to);
     uint32_t lanes = tolk_dtype_lanes(from);
     for (const tk_legal_row *r = first_row(op); r < rows + N_ROWS && r->op == op; r++) {
-        if (!(r->types & type) || lanes < r->lo || lanes > r->hi || !(r->targets & classes))
+        bool there = classes & TK_LEGAL_ON_PTX
+                         ? lanes <= r->ptx && lanes * tk_dtype_bits(from) <= 128
+                         : lanes <= r->hi && (r->targets & classes);
+        there &= lanes >= r->lo;
+        if (!(r->types & type) || !there)
             continue;
         if (r->form != TK_FORM_CONV)
             return true;

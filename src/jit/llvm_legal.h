@@ -14,7 +14,7 @@ typedef enum tk_legal_op {
 #define TK_LEGAL(OP, ...) TK_LEGAL_##OP,
 #include "jit/llvm_legal.def"
 } tk_legal_op;
-enum { TK_LEGAL_COUNT = TK_LEGAL_SCATTER + 1 };
+enum { TK_LEGAL_COUNT = TK_LEGAL_CAS + 1 };
 
 typedef enum tk_legal_form {
     TK_FORM_UN,
@@ -25,7 +25,8 @@ typedef enum tk_legal_form {
     TK_FORM_CONV,
     TK_FORM_MASK,
     TK_FORM_LANE,
-    TK_FORM_MEM
+    TK_FORM_MEM,
+    TK_FORM_GPU
 } tk_legal_form;
 
 /* Sets of element types. */
@@ -46,7 +47,8 @@ enum {
     TK_LEGAL_ON_AVX2 = 4,
     TK_LEGAL_ON_AVX512 = 8,
     TK_LEGAL_ON_A64 = 16,
-    TK_LEGAL_ON_FMA = 32 /* beside one of the others */
+    TK_LEGAL_ON_FMA = 32, /* beside one of the others */
+    TK_LEGAL_ON_PTX = 64
 };
 
 typedef struct tk_legal_row {
@@ -56,12 +58,13 @@ typedef struct tk_legal_row {
     uint8_t types, results;
     uint8_t lo, hi; /* lanes */
     uint8_t targets;
+    uint8_t ptx; /* most lanes there */
 } tk_legal_row;
 
 /* All rows; *n is their number. */
 const tk_legal_row *tk_llvm_legal_rows(uint32_t *n);
 const char *tk_llvm_legal_name(tk_legal_op op);
-/* What a target is: one of SSE2 .. A64, and FMA if it has it. */
+/* What a target is: one of SSE2 .. A64, and FMA if it has it; or PTX. */
 uint8_t tk_llvm_legal_classes(const tk_target *target);
 /* The element type as a set of one; 0 if LLVM is never given such values. */
 uint8_t tk_llvm_legal_type(tolk_dtype dtype);

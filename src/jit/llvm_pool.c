@@ -25,7 +25,8 @@ const char *tk_llvm_version(void) {
 
 /* LLVM's registry of targets belongs to the process and has no lock: these, and the gate below, are
  * the library's only variables. */
-static pthread_once_t x86_once = PTHREAD_ONCE_INIT, aarch64_once = PTHREAD_ONCE_INIT;
+static pthread_once_t x86_once = PTHREAD_ONCE_INIT, aarch64_once = PTHREAD_ONCE_INIT,
+                      ptx_once = PTHREAD_ONCE_INIT;
 
 static void init_x86(void) {
     LLVMInitializeX86TargetInfo();
@@ -41,11 +42,25 @@ static void init_aarch64(void) {
     LLVMInitializeAArch64AsmPrinter();
 }
 
+static void init_ptx(void) {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+}
+
 void tk_llvm_pool_init_arch(tk_arch arch) {
-    if (arch == TK_ARCH_AARCH64)
-        pthread_once(&aarch64_once, init_aarch64);
-    else
+    switch (arch) {
+    case TK_ARCH_X86_64:
         pthread_once(&x86_once, init_x86);
+        break;
+    case TK_ARCH_AARCH64:
+        pthread_once(&aarch64_once, init_aarch64);
+        break;
+    case TK_ARCH_PTX:
+        pthread_once(&ptx_once, init_ptx);
+        break;
+    }
 }
 
 static tolk_status create_machine(const tk_target *target, LLVMTargetMachineRef *out,

@@ -2,6 +2,7 @@
  *
  * State of pass_lower, shared by its files:
  *   lower_span.c    the loops over the flattened global range, and the pass itself
+ *   lower_grid.c    the same for a GPU: iterations become threads
  *   lower_kinds.c   which ranges can be unrolled or lanes; before the walk
  *   lower_empty.c   gates for what loops without iterations must not do; before the walk
  *   pass_lower.c    the walk over nodes
@@ -18,6 +19,8 @@
 #include "jit/pass.h"
 
 enum { TK_LOWER_MAX_INSTANCES = 1024 };
+/* Blocks of a CUDA grid in x. In y and z it is 65,535, so that all of it goes into x. */
+#define TK_LOWER_MOST_BLOCKS INT32_MAX
 
 /* One entry of a node's value: a scalar (stride 0), an index that moves by stride a lane from a
  * scalar base, or a vector (its dtype has lanes; stride 0). */
@@ -82,6 +85,7 @@ typedef struct tk_lower {
     tk_uops todo;
     int base_scope; /* where what depends on no loop belongs: 0, or the flattened loop's body */
     int pin;        /* scope that pure nodes may not leave (a branch), 0: none */
+    int floor;      /* the same for all but constants and arguments; deeper scopes stay. 0: none */
     int poll_depth; /* loops of this depth look at the cancel flag; 0: none do */
     int64_t next_axis, next_reg;
 } tk_lower;
@@ -102,8 +106,18 @@ const tolk_uop *tk_lower_empty(tk_pass *p, const tolk_uop *root, bool flattened)
 /* lower_span.c: the effects of a sink with its groups taken apart, appended to out in their order.
  * False when out of memory. */
 bool tk_lower_effects(const tolk_uop *sink, tk_uops *out);
-/* lower_span.c: number of ranges of an END, from source 1, that go into the flattened range. */
-uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end);
+/* lower_span.c: number of ranges of an END, from source 1, that go into the flattened range. On a
+ * CPU those behind the first few hundred iterations are loops. */
+uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end, const tk_target *target);
+/* Iterations of the first n ranges of an END together. NULL on failure. */
+const tolk_uop *tk_lower_span_size(tolk_graph *g, const tolk_uop *end, uint32_t n);
+/* Give the first n ranges of an END their values in a scope: the digits of `at` in the base of
+ * their sizes. */
+bool tk_lower_bind(tk_lower *l, const tolk_uop *end, uint32_t n, const tolk_uop *at, int scope);
+/* List a SPECIAL; NULL on failure. */
+const tolk_uop *tk_lower_special(tk_lower *l, const char *name, const tolk_uop *size);
+/* lower_grid.c: list a kernel's effects for a GPU. */
+bool tk_lower_grid(tk_lower *l, const tk_uops *effects);
 
 /* ---- pass_lower.c ---- */
 

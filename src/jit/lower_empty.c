@@ -16,6 +16,7 @@
 
 typedef struct emptiness {
     tolk_graph *g;
+    const tk_target *target;
     tk_kview v;
     bool *flattened;      /* by id: an END whose leading ranges go into the flattened range */
     const tolk_uop **way; /* by id: when a node needs the access at hand; NULL: never */
@@ -76,7 +77,7 @@ static const tolk_uop *when(emptiness *e, const tolk_uop *u, uint32_t i, const t
     uint32_t first = tk_kview_closes(u), end = i == 0 ? u->n_src : i;
     const tolk_uop *w = e->yes;
     if (e->flattened[u->id])
-        first += tk_lower_flattened(&e->v, u);
+        first += tk_lower_flattened(&e->v, u, e->target);
     for (uint32_t k = first; k < end && w; k++) {
         const tolk_uop *r = u->src[k];
         if (tk_uop_is(r, TK_OP_RANGE) && may_be_empty(r) && !tk_kview_depends(&e->v, access, r)) {
@@ -150,7 +151,7 @@ static bool find_flattened(emptiness *e) {
 
 /* Gate the first access that needs it. Returns the new root, root itself if there is none. */
 static const tolk_uop *one_access(tk_pass *p, const tolk_uop *root, bool flattened) {
-    emptiness e = {.g = p->g, .yes = tk_uop_const(p->g, TOLK_BOOL, 1)};
+    emptiness e = {.g = p->g, .target = p->target, .yes = tk_uop_const(p->g, TOLK_BOOL, 1)};
     if (!e.yes || !tk_kview_init(&e.v, root))
         return tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");
     const tk_kview *v = &e.v;

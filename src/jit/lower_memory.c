@@ -188,10 +188,10 @@ bool tk_lower_load(tk_lower *l, const tolk_uop *u) {
 static bool should_stream(const tk_lower *l, const tolk_uop *u, tk_lval at, uint32_t lanes) {
     const tolk_uop *buffer = tk_access_buffer(u->src[0]), *size = buffer->src[0];
     size_t elem = tolk_dtype_bytes(buffer->dtype);
-    if (tk_dtype_scalar(buffer->dtype) == TOLK_BOOL || u->n_src != 2 || at.stride != 1 ||
-        !tk_uop_int(u, TK_A_STORE_INBOUNDS) || !tk_uop_is_const(size) ||
-        size->attr[0].i < STREAM_BYTES / (int64_t)elem || lanes * elem < l->p->target->vec_bytes ||
-        tk_affine_divisor(at.u) < (int64_t)lanes)
+    if (tk_target_is_gpu(l->p->target) || tk_dtype_scalar(buffer->dtype) == TOLK_BOOL ||
+        u->n_src != 2 || at.stride != 1 || !tk_uop_int(u, TK_A_STORE_INBOUNDS) ||
+        !tk_uop_is_const(size) || size->attr[0].i < STREAM_BYTES / (int64_t)elem ||
+        lanes * elem < l->p->target->vec_bytes || tk_affine_divisor(at.u) < (int64_t)lanes)
         return false;
     for (size_t k = 0; k < l->v.order.n; k++) {
         const tolk_uop *x = l->v.order.at[k];

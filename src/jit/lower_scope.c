@@ -62,7 +62,7 @@ int tk_lower_place(tk_lower *l, const tolk_uop *u) {
             continue;
         }
         bool ready = true;
-        int scope = 0;
+        int scope = is_root_node(x) ? 0 : l->floor;
         for (uint32_t i = x->n_src; i-- > 0;) {
             int si = tk_lower_visible(l, x->src[i]);
             if (si < 0) {

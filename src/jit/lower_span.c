@@ -121,12 +121,13 @@ static bool is_dependent(const tk_kview *v, const tolk_uop *end, uint32_t i) {
     return false;
 }
 
-uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end) {
+uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end, const tk_target *target) {
     if (!tk_uop_is(end, TK_OP_END))
         return 0;
     uint32_t n = 0;
     int64_t total = 1;
-    for (uint32_t i = 1; i < end->n_src && total < ENOUGH; i++, n++) {
+    bool all = tk_target_is_gpu(target);
+    for (uint32_t i = 1; i < end->n_src && (all || total < ENOUGH); i++, n++) {
         const tolk_uop *r = end->src[i];
         if (!tk_uop_is(r, TK_OP_RANGE) || !tk_kview_is_unordered(r) || is_dependent(v, end, i))
             break;
@@ -136,7 +137,7 @@ uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end) {
     return n;
 }
 
-static const tolk_uop *span_size(tolk_graph *g, const tolk_uop *end, uint32_t n) {
+const tolk_uop *tk_lower_span_size(tolk_graph *g, const tolk_uop *end, uint32_t n) {
     const tolk_uop *size = tk_uop_index_const(g, 1), *zero = tk_uop_index_const(g, 0);
     for (uint32_t i = 1; i <= n && size; i++) {
         /* Sizes below 0 mean no iteration, as everywhere. */
@@ -149,17 +150,14 @@ static const tolk_uop *span_size(tolk_graph *g, const tolk_uop *end, uint32_t n)
     return size;
 }
 
-static const tolk_uop *special(tk_lower *l, const char *name, const tolk_uop *total) {
-    const tolk_uop *size = tk_sym_add(l->g, total, tk_uop_index_const(l->g, 1));
+const tolk_uop *tk_lower_special(tk_lower *l, const char *name, const tolk_uop *size) {
     tk_attr attr = {.blob = tk_blob_str(l->g, name, strlen(name))};
     const tolk_uop *s =
         size && attr.blob ? tk_uop(l->g, TK_OP_SPECIAL, TOLK_INDEX, &size, 1, &attr) : NULL;
     return s && tk_lower_place(l, s) >= 0 ? s : NULL;
 }
 
-/* Give the first n ranges of an END their values: the digits of `at` in the base of their sizes. */
-static bool bind_ranges(tk_lower *l, const tolk_uop *end, uint32_t n, const tolk_uop *at,
-                        int scope) {
+bool tk_lower_bind(tk_lower *l, const tolk_uop *end, uint32_t n, const tolk_uop *at, int scope) {
     tolk_graph *g = l->g;
     for (uint32_t i = n; i >= 1; i--) {
         uint32_t no = tk_kview_no(&l->v, end->src[i]);
@@ -196,7 +194,7 @@ static bool lower_effect(tk_lower *l, const tolk_uop *e, uint32_t n, const tolk_
     const tolk_uop *loop = tk_uop(g, TK_OP_RANGE, TOLK_INDEX, &count, 1, attrs);
     int scope = loop ? tk_lower_scope(l, 0, loop) : -1;
     const tolk_uop *at = scope < 0 ? NULL : tk_uop2(g, TK_OP_ADD, loop, lo);
-    if (!at || !bind_ranges(l, e, n, at, scope))
+    if (!at || !tk_lower_bind(l, e, n, at, scope))
         return false;
     l->base_scope = scope; /* effects that depend on no range belong inside this loop too */
     tk_lower_frame f = {.u = e, .scope = scope, .first_loop = n + 1};
@@ -280,7 +278,7 @@ static double work_inside(const tk_lower *l, const tk_uops *effects) {
     if (!outer)
         return 0;
     for (size_t i = 0; i < effects->n; i++) {
-        uint32_t n = tk_lower_flattened(&l->v, effects->at[i]);
+        uint32_t n = tk_lower_flattened(&l->v, effects->at[i], l->p->target);
         for (uint32_t j = 1; j <= n; j++)
             tk_set_add(outer, tk_kview_no(&l->v, effects->at[i]->src[j]));
     }
@@ -370,50 +368,55 @@ static bool set_up(tk_lower *l) {
     return list_lost_params(l);
 }
 
-static const tolk_uop *run(tk_lower *l) {
+static bool lower_span(tk_lower *l, const tk_uops *effects) {
     tolk_graph *g = l->g;
-    const tolk_uop *sink = l->v.root, *result = NULL;
-    tk_uops effects;
-    tk_vec_init(&effects, l->al);
-    if (!tk_lower_effects(sink, &effects))
-        goto done;
     bool one = l->in_order;
     const tolk_uop *total = tk_uop_index_const(g, one ? 1 : 0);
-    for (size_t i = 0; i < effects.n && !one && total; i++) {
-        const tolk_uop *size =
-            span_size(g, effects.at[i], tk_lower_flattened(&l->v, effects.at[i]));
+    for (size_t i = 0; i < effects->n && !one && total; i++) {
+        const tolk_uop *size = tk_lower_span_size(
+            g, effects->at[i], tk_lower_flattened(&l->v, effects->at[i], l->p->target));
         total = size ? tk_sym_add(g, total, size) : NULL;
     }
     if (!total)
-        goto done;
+        return false;
     l->p->span = total;
-    if (work_inside(l, &effects) > LONG_WORK)
+    if (work_inside(l, effects) > LONG_WORK)
         l->poll_depth = one ? 1 : 2;
-    const tolk_uop *begin = special(l, "span_begin", total);
-    const tolk_uop *end = special(l, "span_end", total);
+    const tolk_uop *size1 = tk_sym_add(g, total, tk_uop_index_const(g, 1));
+    const tolk_uop *begin = tk_lower_special(l, "span_begin", size1);
+    const tolk_uop *end = tk_lower_special(l, "span_end", size1);
     if (!begin || !end)
-        goto done;
+        return false;
     const tolk_uop *offset = tk_uop_index_const(g, 0);
-    for (size_t i = 0; i < effects.n; i++) {
+    for (size_t i = 0; i < effects->n; i++) {
         if (one) {
-            if (!tk_lower_visit(l, effects.at[i]))
-                goto done;
+            if (!tk_lower_visit(l, effects->at[i]))
+                return false;
             continue;
         }
-        uint32_t n = tk_lower_flattened(&l->v, effects.at[i]);
-        const tolk_uop *size = span_size(g, effects.at[i], n);
+        uint32_t n = tk_lower_flattened(&l->v, effects->at[i], l->p->target);
+        const tolk_uop *size = tk_lower_span_size(g, effects->at[i], n);
         /* The pieces of grouped reductions stand first; the others wait for all of them. */
         bool first = l->p->pieces && tk_uop_is_int(offset, l->p->pieces);
-        if (first && !list_barrier(l, &effects, i))
-            goto done;
+        if (first && !list_barrier(l, effects, i))
+            return false;
         if (!size || !offset ||
-            !lower_effect(l, effects.at[i], n, size, offset, begin, end, effects.n == 1))
-            goto done;
+            !lower_effect(l, effects->at[i], n, size, offset, begin, end, effects->n == 1))
+            return false;
         offset = tk_sym_add(g, offset, size);
     }
-    const tk_uops *list = &l->scopes.at[0].list;
-    result = tk_uop(g, TK_OP_LINEAR, TOLK_VOID, list->at, list->n, &sink->attr[0]);
-done:
+    return true;
+}
+
+static const tolk_uop *run(tk_lower *l) {
+    const tolk_uop *result = NULL;
+    tk_uops effects;
+    tk_vec_init(&effects, l->al);
+    if (tk_lower_effects(l->v.root, &effects) &&
+        (tk_target_is_gpu(l->p->target) ? tk_lower_grid(l, &effects) : lower_span(l, &effects))) {
+        const tk_uops *list = &l->scopes.at[0].list;
+        result = tk_uop(l->g, TK_OP_LINEAR, TOLK_VOID, list->at, list->n, &l->v.root->attr[0]);
+    }
     tk_vec_fini(&effects);
     return result;
 }

@@ -176,6 +176,11 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
                     .pieces = w->p->pass.pieces,
                     .object_bytes = object_bytes};
     TK_TRY(add_expr(w, w->p->pass.span, &head.span, err));
+    head.is_ptx = tk_target_is_gpu(w->p->pass.target);
+    for (int d = 0; d < 3 && head.is_ptx; d++) {
+        TK_TRY(add_expr(w, w->p->pass.grid[d], &head.grid[d], err));
+        TK_TRY(add_expr(w, w->p->pass.block[d], &head.block[d], err));
+    }
     TK_TRY(add_expr(w, count_flops(w->g, v), &head.flops, err));
     TK_TRY(add_expr(w, count_bytes(w, v, false), &head.loaded_bytes, err));
     TK_TRY(add_expr(w, count_bytes(w, v, true), &head.stored_bytes, err));
@@ -292,6 +297,9 @@ bool tk_meta_open(const void *bytes, size_t len, tk_meta_view *out) {
         h->span >= h->n_steps || h->flops >= h->n_steps || h->loaded_bytes >= h->n_steps ||
         h->stored_bytes >= h->n_steps)
         return false;
+    for (int d = 0; d < 3; d++)
+        if (h->grid[d] >= h->n_steps || h->block[d] >= h->n_steps)
+            return false;
     uint32_t bufs = 0;
     for (uint64_t i = 0; i < n_params; i++) {
         const tk_meta_param *p = &m.params[i];

@@ -12,7 +12,7 @@
 
 /* Raise it when the meaning of a member changes, here or in tolk_kenv (jit/kenv.h), while names and
  * sizes stay: saved programs of the other meaning are refused by it. */
-enum { TK_META_VERSION = 1 };
+enum { TK_META_VERSION = 2 };
 
 typedef struct tk_meta_param {
     int64_t slot;
@@ -37,6 +37,11 @@ typedef struct tk_meta {
     uint16_t span, flops, loaded_bytes, stored_bytes; /* value numbers */
     uint64_t scratch_bytes, object_bytes;
     int64_t pieces; /* iterations before the barrier; 0: there is none */
+    /* PTX: value numbers of the blocks in x, y, z and of the threads of a block (docs/ptx.md). The
+     * object is the text, and scratch_bytes the shared memory of a block beside what is in the
+     * text. */
+    uint16_t grid[3], block[3];
+    uint32_t is_ptx;
 } tk_meta;
 
 /* The parts of a run of bytes that was checked; pointers into it. */

@@ -106,6 +106,8 @@ static const tolk_uop *rebuild(tk_pass *p, const tk_kview *v, grouped *list, siz
 
 tolk_status tk_pass_group(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     tk_kview v;
+    if (tk_target_is_gpu(p->target)) /* no barrier joins the blocks of a grid */
+        return TOLK_OK;
     if (!tk_kview_init(&v, *root))
         return tk_status_nomem(err);
     TK_VEC(grouped) list;

@@ -42,6 +42,8 @@ tolk_status tk_pass_opts(tk_pass *p, const tolk_uop **root, tolk_error *err) {
         st = tk_opt_parse(p->opts, &opts, err);
         for (size_t i = 0; i < opts.n && st == TOLK_OK; i++)
             st = tk_opt_apply(&now, &opts.at[i], p->strict, err);
+    } else if (tk_target_is_gpu(p->target)) {
+        st = TOLK_OK; /* a thread for each iteration of the global ranges */
     } else {
         st = tk_opt_heuristic(now, p->target->vec_bytes, p->strict, &opts, &now, err);
     }

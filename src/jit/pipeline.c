@@ -27,6 +27,7 @@ static const struct {
     {"decompose", 'D', tk_pass_decompose, TOLK_STAGE_KERNEL},
     {"flatten", 'F', tk_pass_flatten, TOLK_STAGE_KERNEL},
     {"lower", 'L', tk_pass_lower, TOLK_STAGE_PROGRAM},
+    {"scalar", 'S', tk_pass_scalar, TOLK_STAGE_PROGRAM},
 };
 enum { N_PASSES = sizeof passes / sizeof *passes, PASS_OPTS = 1 };
 
@@ -108,7 +109,7 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
             dump(ctx, passes[i].name, root);
         out->phases.last_ns = tk_phases_now_ns(); /* looking at it is no part of the next one */
         if (i == 0)
-            out->kernel = root;
+            out->kernel = out->pass.kernel = root;
         if (i == PASS_OPTS) {
             out->opt = root;
             if (end == TK_PIPELINE_OPT)

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define SYMBOL TK_PROGRAM_SYMBOL
+#define OLDEST_GPU "sm_75"
 
 /* ---- compiling ---- */
 
@@ -77,8 +78,9 @@ static void make_with(making *m, const char *opts) {
                                      b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, m->err);
     tk_phases_append(&b->phases, &p.phases);
     if (st == TOLK_OK)
-        st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL, TK_LLVM_OBJ, &b->phases, &object,
-                          &object_bytes, m->err);
+        st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL,
+                          tk_target_is_gpu(&b->target) ? TK_LLVM_ASM : TK_LLVM_OBJ, &b->phases,
+                          &object, &object_bytes, m->err);
     if (st == TOLK_OK)
         st = tk_meta_write(&p, p.pass.given, object, object_bytes, m->out, m->len, m->err);
     tk_phases_mark(&b->phases, "meta");
@@ -152,6 +154,10 @@ static tolk_status open_program(tolk_program *p, tolk_error *err) {
         bool wraps[TK_EXPR_MAX_STEPS];
         tk_expr_eval(p->meta.steps, h->n_steps, NULL, p->values, wraps);
         TK_TRY(check_span(p, wraps, err));
+    }
+    if (h->is_ptx) { /* for a driver to load */
+        p->code_bytes = h->object_bytes;
+        return TOLK_OK;
     }
     size_t offset = (size_t)((const char *)p->meta.object - (const char *)bytes);
     void *entry;
@@ -264,7 +270,7 @@ tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_c
     build b = {.ctx = ctx, .kernel = sink, .opts = opts};
     const char *name = target_name(ctx, opts), *missing;
     TK_TRY(tk_target_parse(host, name, &b.target, err));
-    if (!tk_target_runs_on(&b.target, host, &missing))
+    if (!tk_target_is_gpu(&b.target) && !tk_target_runs_on(&b.target, host, &missing))
         return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
                               "target %s: this machine does not have %s", name ? name : "native",
                               missing);
@@ -469,6 +475,10 @@ tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const si
     if (!p)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_launch: program is NULL");
     const tk_meta *h = p->meta.head;
+    if (h->is_ptx)
+        return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
+                              "kernel %.60s is compiled for a GPU, and %s is none",
+                              p->meta.strings + h->name, p->device->name);
     if (n_bufs != h->n_bufs || (n_bufs && (!bufs || !bytes)))
         return count_error(p, "buffers", h->n_bufs, bufs && bytes ? n_bufs : 0, err);
     if (n_vals != h->n_vals || (n_vals && !vals))
@@ -609,8 +619,8 @@ static void emit_with(emission *e, const char *opts) {
     else if (st == TOLK_OK)
         st = tk_llvm_emit(b->ctx, &b->target, p.program, e->symbol,
                           kind == TOLK_EMIT_LLVM  ? TK_LLVM_IR
-                          : kind == TOLK_EMIT_ASM ? TK_LLVM_ASM
-                                                  : TK_LLVM_OBJ,
+                          : kind == TOLK_EMIT_OBJ ? TK_LLVM_OBJ
+                                                  : TK_LLVM_ASM,
                           NULL, e->text, e->len, e->err);
     tk_pipeline_fini(&p);
     e->st = st;
@@ -627,7 +637,7 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
                       tolk_emit_kind kind, char **text, size_t *len, tolk_error *err) {
     if (!ctx || !sink || !text || !len)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: an argument is NULL");
-    if ((int)kind < TOLK_EMIT_UOP || kind > TOLK_EMIT_HEADER)
+    if ((int)kind < TOLK_EMIT_UOP || kind > TOLK_EMIT_PTX)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: unknown kind %d", (int)kind);
     TK_TRY(check_opts(&opts, err));
     tk_ctx_after_fork(ctx);
@@ -638,10 +648,21 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
     emission e = {{.ctx = ctx, .kernel = sink, .opts = opts}, kind, {0}, text, len, err, TOLK_OK};
     TK_TRY(tk_header_symbol(opts->symbol, tolk_kernel_name(sink), e.symbol, err));
     TK_TRY(tolk_device_open(ctx, "CPU", &device, err));
-    TK_TRY(
-        tk_target_parse(device->backend->host(device), target_name(ctx, opts), &e.b.target, err));
+    bool is_ptx = kind == TOLK_EMIT_PTX;
+    const char *target = is_ptx && !opts->target ? OLDEST_GPU : target_name(ctx, opts);
+    TK_TRY(tk_target_parse(device->backend->host(device), target, &e.b.target, err));
+    if (is_ptx && !tk_target_is_gpu(&e.b.target))
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "PTX for %.60s: expected a GPU as target, sm_75 to sm_90a", target);
+    bool is_gpu = tk_target_is_gpu(&e.b.target);
+    if (is_gpu && (kind == TOLK_EMIT_OBJ || kind == TOLK_EMIT_HEADER))
+        return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
+                              "an object for %s: a GPU's code is PTX, which its driver assembles",
+                              e.b.target.cpu);
+    if (is_gpu && !opts->symbol)
+        snprintf(e.symbol, sizeof e.symbol, "%s", SYMBOL);
     tk_repro repro;
-    tk_repro_begin(ctx, sink, opts, target_name(ctx, opts), &e.b.target, &repro);
+    tk_repro_begin(ctx, sink, opts, target, &e.b.target, &repro);
     if (!tk_deep_run(COMPILE_STACK, emit, &e))
         e.st = no_stack(err);
     tk_repro_end(ctx, &repro, e.st);

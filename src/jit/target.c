@@ -44,7 +44,8 @@ static tolk_status unknown_cpu(tolk_error *err, const char *name, size_t len) {
     for (int i = 0; i < N_CPUS; i++)
         at += (size_t)snprintf(known + at, sizeof known - at, ", %s", cpus[i].name);
     return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                          "unknown CPU name \"%.*s\": expected %s, then +feature or -feature",
+                          "unknown CPU name \"%.*s\": expected %s, then +feature or -feature; or a "
+                          "GPU, sm_75 to sm_90a",
                           (int)(len > 32 ? 32 : len), name, known);
 }
 
@@ -113,6 +114,8 @@ tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *ou
                             tolk_error *err) {
     if (!name || !*name)
         name = "native";
+    if (tk_target_ptx_is(name))
+        return tk_target_ptx_parse(name, out, err);
     size_t len = strcspn(name, ",");
     tk_target t;
     memset(&t, 0, sizeof t);
@@ -181,8 +184,11 @@ const char *tk_target_feature_name(int i) {
 }
 
 bool tk_target_runs_on(const tk_target *target, const tk_host *host, const char **missing) {
+    static const char *const units[] = {[TK_ARCH_X86_64] = "an x86-64 CPU",
+                                        [TK_ARCH_AARCH64] = "an aarch64 CPU",
+                                        [TK_ARCH_PTX] = "a CUDA device"};
     if (target->arch != host->arch) {
-        *missing = target->arch == TK_ARCH_X86_64 ? "an x86-64 CPU" : "an aarch64 CPU";
+        *missing = units[target->arch];
         return false;
     }
     uint64_t lacks = tk_target_features(target) & ~host->features;

@@ -11,14 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum tk_arch { TK_ARCH_X86_64, TK_ARCH_AARCH64 } tk_arch;
+typedef enum tk_arch { TK_ARCH_X86_64, TK_ARCH_AARCH64, TK_ARCH_PTX } tk_arch;
 
 /* A target is fully described by this struct; every byte of it shapes the code (it is zero-filled
  * before it is set, and is part of the cache key). */
 typedef struct tk_target {
     tk_arch arch;
     char triple[40];     /* LLVM's: "x86_64-unknown-linux-gnu" */
-    char cpu[32];        /* LLVM's name, from tolk's own list: it sets the scheduling model */
+    char cpu[32];        /* LLVM's name, from tolk's own list: it sets the scheduling model; "sm_80"
+                          */
     char features[1024]; /* "+avx2,+fma,-avx512f,..." : what may be used, whatever the name implies
                           */
     uint32_t vec_bytes;  /* widest vector register used: 16, 32, 64 */
@@ -27,7 +28,14 @@ typedef struct tk_target {
     bool avx512;   /* F, BW, DQ, VL, CD together */
     bool masked32; /* masked loads and stores of 32- and 64-bit lanes (AVX2, AVX-512) */
     bool masked8;  /* and of 8- and 16-bit lanes (AVX-512) */
+    uint32_t sm;   /* TK_ARCH_PTX: 10 times the compute capability, 75 for sm_75; else 0 */
+    uint32_t ptx;  /* and 10 times the version of PTX, 63 for 6.3 */
 } tk_target;
+
+/* Is it a GPU, where each lane is a thread? */
+static inline bool tk_target_is_gpu(const tk_target *target) {
+    return target->arch == TK_ARCH_PTX;
+}
 
 /* CPU features that tolk knows, with LLVM's names: bit i of tk_host.features. */
 /* clang-format off */
@@ -60,7 +68,7 @@ typedef struct tk_host {
 } tk_host;
 
 /* Target by its name: "native", a CPU of tolk's list, either with ",+feature" and ",-feature"
- * behind it. NULL: native. Errors: TOLK_E_ARG, naming what there is. */
+ * behind it; or a GPU (target_ptx.c). NULL: native. Errors: TOLK_E_ARG, naming what there is. */
 tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *out, tolk_error *err);
 /* Can the host run code for it? If not, *missing names a feature (static text). */
 bool tk_target_runs_on(const tk_target *target, const tk_host *host, const char **missing);
@@ -69,5 +77,18 @@ bool tk_target_runs_on(const tk_target *target, const tk_host *host, const char 
 uint64_t tk_target_features(const tk_target *target);
 /* Text name of feature i < TK_FEATURE_COUNT. */
 const char *tk_target_feature_name(int i);
+
+/* ---- target_ptx.c ---- */
+
+/* Is that a name of a GPU, right or wrong: does it begin with "sm_"? */
+bool tk_target_ptx_is(const char *name);
+/* "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"; the lowest version of PTX that the chip
+ * needs. Behind it: ",+ptx78" a higher one; ",cuda12.4" the lowest again, and an error unless the
+ * driver that comes with that version of CUDA takes it. Errors: TOLK_E_ARG, naming what there is;
+ * TOLK_E_UNSUPPORTED, naming both versions. */
+tolk_status tk_target_ptx_parse(const char *name, tk_target *out, tolk_error *err);
+/* 10 times the highest version of PTX that a driver takes; driver: as cuDriverGetVersion says it,
+ * 12040 for CUDA 12.4. 0: it takes none of what tolk makes. */
+uint32_t tk_target_ptx_of_driver(uint32_t driver);
 
 #endif

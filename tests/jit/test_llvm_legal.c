@@ -4,6 +4,7 @@
  * in child processes: LLVM ends a process on what it cannot select.
  */
 #include "support/tk_object.h"
+#include "support/tk_ptx.h"
 #include "support/tk_test.h"
 
 #include "ir/dtype.h"
@@ -13,6 +14,7 @@
 #include <llvm-c/Analysis.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* One of each class that code is made for, and other tunings; cpu NULL: the name's own. */
@@ -20,7 +22,9 @@ static const struct {
     const char *name, *cpu;
 } target_names[] = {{"x86-64", NULL},        {"x86-64-v2", NULL},      {"haswell", NULL},
                     {"x86-64-v3", "znver3"}, {"skylake-avx512", NULL}, {"x86-64-v4", "znver4"},
-                    {"aarch64", NULL}};
+                    {"aarch64", NULL},       {"sm_75", NULL},          {"sm_80", NULL},
+                    {"sm_86", NULL},         {"sm_89", NULL},          {"sm_90", NULL},
+                    {"sm_90a", NULL},        {"sm_80,+ptx85", NULL}};
 enum { N_TARGETS = sizeof target_names / sizeof *target_names };
 
 static const tolk_dtype types[] = {TOLK_BOOL, TOLK_I8,  TOLK_I16, TOLK_I32,
@@ -33,11 +37,33 @@ typedef struct probe {
     uint64_t lanes; /* set of logarithms: those to try */
 } probe;
 
+/* Pointers are to global memory on a GPU. */
+static LLVMTypeRef pointer(const tk_llvm_fn *f) {
+    return tk_target_is_gpu(f->target) ? LLVMPointerTypeInContext(f->lc, 1)
+                                       : tk_llvm_build_pointer_type(f);
+}
+
+/* A function with the arguments of a CPU kernel. */
+static void start(tk_llvm_fn *f, const char *name, uint32_t bytes) {
+    if (!tk_target_is_gpu(f->target)) {
+        tk_llvm_build_function(f, name, bytes);
+        return;
+    }
+    LLVMTypeRef p = pointer(f), i64 = LLVMInt64TypeInContext(f->lc), types[5] = {p, p, i64, i64, p};
+    tk_llvm_build_define(f, name, types, 5);
+    LLVMSetFunctionCallConv(f->fn, 71); /* a kernel */
+    f->bufs = LLVMGetParam(f->fn, 0);
+    f->vals = LLVMGetParam(f->fn, 1);
+    f->begin = LLVMGetParam(f->fn, 2);
+    f->end = LLVMGetParam(f->fn, 3);
+    f->env = LLVMGetParam(f->fn, 4);
+}
+
 /* The k-th operand, from memory. */
 static LLVMValueRef operand(tk_llvm_fn *f, tolk_dtype dtype, unsigned k) {
     LLVMValueRef at =
         tk_llvm_build_address(f, TOLK_I64, f->bufs, tk_llvm_build_const(f, TOLK_INDEX, k), true);
-    LLVMValueRef p = LLVMBuildLoad2(f->b, tk_llvm_build_pointer_type(f), at, "");
+    LLVMValueRef p = LLVMBuildLoad2(f->b, pointer(f), at, "");
     tolk_dtype m = tk_llvm_build_memory_dtype(dtype);
     LLVMValueRef x = tk_llvm_build_load(f, m, p);
     if (m == dtype)
@@ -106,6 +132,36 @@ static void memory_op(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dt) {
     }
 }
 
+static void gpu_op(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dt) {
+    LLVMValueRef x = operand(f, dt, 0), y = operand(f, dt, 1);
+    LLVMValueRef all = tk_llvm_build_const(f, TOLK_U32, UINT32_MAX);
+    LLVMValueRef clamp = tk_llvm_build_const(f, TOLK_U32, 31), shuffle[] = {all, x, y, clamp};
+    LLVMValueRef zero = tk_llvm_build_zero(f, TOLK_U32);
+    static const char *const registers[] = {"tid.x",   "tid.y",    "tid.z",    "ctaid.x", "ctaid.y",
+                                            "ctaid.z", "nctaid.x", "nctaid.y", "ntid.x",  "laneid"};
+    switch (op) {
+    case TK_LEGAL_SREG:
+        for (size_t i = 0; i < sizeof registers / sizeof *registers; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "llvm.nvvm.read.ptx.sreg.%s", registers[i]);
+            result(f, dt, tk_llvm_build_gpu(f, op, dt, name, NULL, 0));
+        }
+        break;
+    case TK_LEGAL_BARRIER:
+        tk_llvm_build_gpu(f, op, dt, "llvm.nvvm.barrier0", NULL, 0);
+        break;
+    case TK_LEGAL_SHFL:
+        result(f, dt, tk_llvm_build_gpu(f, op, dt, "llvm.nvvm.shfl.sync.bfly.i32", shuffle, 4));
+        break;
+    case TK_LEGAL_ATOMIC:
+        result(f, dt, tk_llvm_build_atomic_add(f, dt, f->vals, x));
+        break;
+    default:
+        result(f, dt, tk_llvm_build_cas(f, dt, f->vals, zero, x));
+        break;
+    }
+}
+
 static void operation(tk_llvm_fn *f, const tk_legal_row *row, tolk_dtype from, tolk_dtype to) {
     tolk_dtype mask = tk_dtype_like(TOLK_BOOL, from);
     tk_legal_op op = row->op;
@@ -142,6 +198,9 @@ static void operation(tk_llvm_fn *f, const tk_legal_row *row, tolk_dtype from, t
     case TK_FORM_MEM:
         memory_op(f, op, from);
         break;
+    case TK_FORM_GPU:
+        gpu_op(f, op, from);
+        break;
     }
 }
 
@@ -161,7 +220,7 @@ static int functions(tk_llvm_fn *f, const probe *p) {
                 char name[32];
                 snprintf(name, sizeof name, "f%d", n++);
                 uint32_t bytes = (uint32_t)tolk_dtype_bytes(from) << log;
-                tk_llvm_build_function(f, name, bytes);
+                start(f, name, bytes);
                 operation(f, p->row, from, to);
                 LLVMBuildRetVoid(f->b);
                 if (f->status != TOLK_OK)
@@ -172,6 +231,19 @@ static int functions(tk_llvm_fn *f, const probe *p) {
 
 /* Exit codes of the child. */
 enum { SELECTED, NOT_BUILT, MALFORMED, NO_CODE, UNDEFINED, NOTHING };
+
+/* A NUL-terminated copy is what text is looked at in. */
+static const char *wrong_text(LLVMMemoryBufferRef object) {
+    size_t n = LLVMGetBufferSize(object);
+    char *text = malloc(n + 1);
+    if (!text)
+        return "no memory";
+    memcpy(text, LLVMGetBufferStart(object), n);
+    text[n] = 0;
+    const char *wrong = tk_ptx_forbidden(text);
+    free(text);
+    return wrong;
+}
 
 static int select_row(void *arg) {
     const probe *p = arg;
@@ -191,6 +263,7 @@ static int select_row(void *arg) {
     f.b = LLVMCreateBuilderInContext(f.lc);
     LLVMSetTarget(f.module, p->target->triple);
     LLVMSetModuleDataLayout(f.module, layout);
+    bool is_gpu = tk_target_is_gpu(f.target);
     int n = functions(&f, p), code = SELECTED;
     char *why = NULL;
     LLVMMemoryBufferRef object = NULL;
@@ -202,13 +275,14 @@ static int select_row(void *arg) {
     } else if (LLVMVerifyModule(f.module, LLVMReturnStatusAction, &why)) {
         fprintf(stderr, "%s\n", why);
         code = MALFORMED;
-    } else if (LLVMTargetMachineEmitToMemoryBuffer(machine, f.module, LLVMObjectFile, &why,
-                                                   &object) ||
+    } else if (LLVMTargetMachineEmitToMemoryBuffer(
+                   machine, f.module, is_gpu ? LLVMAssemblyFile : LLVMObjectFile, &why, &object) ||
                s->failed) {
         code = NO_CODE;
     } else {
         const char *name =
-            tk_object_undefined(LLVMGetBufferStart(object), LLVMGetBufferSize(object));
+            is_gpu ? wrong_text(object)
+                   : tk_object_undefined(LLVMGetBufferStart(object), LLVMGetBufferSize(object));
         if (name) {
             fprintf(stderr, "undefined: %s\n", name);
             code = UNDEFINED;
@@ -223,6 +297,8 @@ static int select_row(void *arg) {
 }
 
 static bool row_is_for(const tk_legal_row *row, const tk_target *target) {
+    if (tk_target_is_gpu(target))
+        return row->ptx > 0;
     return (row->targets & tk_llvm_legal_classes(target)) != 0;
 }
 
@@ -246,7 +322,7 @@ static void test_legal_every_row_on_every_target_is_selected_without_undefined_s
             /* Always scalars (or the fewest lanes) and the most; all with the whole suite. */
             probe p = {&target, &rows[i], 0x7f};
             if (tk_test_share() < 100)
-                p.lanes = 0x47 & ~(uint64_t)2;
+                p.lanes = tk_target_is_gpu(&target) ? 7 : 0x47 & ~(uint64_t)2;
             if (tk_test_share() < 100)
                 p.lanes |= (uint64_t)1 << tk_test_rand(&random) % 7;
             int code = tk_test_child(select_row, &p, 120);
@@ -258,7 +334,7 @@ static void test_legal_every_row_on_every_target_is_selected_without_undefined_s
         }
     }
     assert_int_equal(bad, 0);
-    assert_true(done > 250);
+    assert_true(done > 550);
 }
 
 static void test_legal_what_is_not_listed_is_refused(void **st) {
@@ -275,6 +351,14 @@ static void test_legal_what_is_not_listed_is_refused(void **st) {
     assert_false(tk_llvm_legal(sse2, TK_LEGAL_TRUNC, TOLK_I8, TOLK_I32));
     assert_true(tk_llvm_legal(sse2, TK_LEGAL_TRUNC, TOLK_I32, TOLK_U8));
     assert_false(tk_llvm_legal(sse2, TK_LEGAL_TRUNC, f32x8, TOLK_U8));
+    uint8_t ptx = TK_LEGAL_ON_PTX;
+    tolk_dtype f32x4 = tolk_dtype_vec(TOLK_F32, 4), f64x4 = tolk_dtype_vec(TOLK_F64, 4);
+    assert_true(tk_llvm_legal(ptx, TK_LEGAL_FADD, TOLK_F32, TOLK_F32));
+    assert_false(tk_llvm_legal(ptx, TK_LEGAL_FADD, f32x4, f32x4));
+    assert_true(tk_llvm_legal(ptx, TK_LEGAL_LOAD, f32x4, f32x4));
+    assert_false(tk_llvm_legal(ptx, TK_LEGAL_LOAD, f64x4, f64x4));
+    assert_false(tk_llvm_legal(ptx, TK_LEGAL_STREAM, f32x4, f32x4));
+    assert_false(tk_llvm_legal(sse2, TK_LEGAL_BARRIER, TOLK_I32, TOLK_I32));
 }
 
 int main(void) {

@@ -17,7 +17,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-const char *const tk_diff_target_names[TK_DIFF_TARGETS] = {"x86-64", "haswell", "skylake-avx512"};
+const char *const tk_diff_target_names[TK_DIFF_TARGETS + 1] = {"x86-64", "haswell",
+                                                               "skylake-avx512", "sm_80"};
 
 enum { MAX_BUFS = 12, MAX_VALS = 8, CANARY = 0xa5, MARGIN = 320 };
 
@@ -264,6 +265,22 @@ static bool run_code(tk_diff *d, const tolk_program *p, arguments *x, tolk_statu
     return true;
 }
 
+/* The launch that a GPU is asked for: enough threads, and no more blocks than it can. */
+static bool check_grid(tk_diff *d, const tolk_program *p, const arguments *x) {
+    const tk_meta *h = p->meta.head;
+    int64_t values[TK_EXPR_MAX_STEPS];
+    tk_expr_eval(p->meta.steps, h->n_steps, x->vals, values, NULL);
+    int64_t threads = 1;
+    for (int i = 0; i < 3; i++) {
+        int64_t blocks = values[h->grid[i]], block = values[h->block[i]];
+        if (blocks < 0 || blocks > (i ? 65535 : INT32_MAX) || block < 1 ||
+            block > (i == 2 ? 64 : 1024))
+            return differ(d, "a grid or block that is too large");
+        threads *= blocks * block;
+    }
+    return threads >= values[h->span] || differ(d, "fewer threads than iterations");
+}
+
 static bool check_values(tk_diff *d, const tolk_uop *kernel, const tk_pipeline *p, bool fma,
                          bool exact, const tolk_program *program, arguments *x, uint64_t *rng) {
     tolk_error err = TOLK_ERROR_INIT;
@@ -288,7 +305,8 @@ static bool check_values(tk_diff *d, const tolk_uop *kernel, const tk_pipeline *
         if (!compare(d, x, "interpreter, the kernel as given"))
             return false;
     }
-    return run_code(d, program, x, code, rng);
+    return program->meta.head->is_ptx ? check_grid(d, program, x)
+                                      : run_code(d, program, x, code, rng);
 }
 
 bool tk_diff_check(tk_diff *d, const tolk_uop *kernel, uint32_t target, const char *opts,
@@ -336,6 +354,8 @@ bool tk_diff_check(tk_diff *d, const tolk_uop *kernel, uint32_t target, const ch
         tolk_kernel_param(kernel, i, &info);
         scalars |= info.is_scalar != 0;
     }
+    if (good && program && program->meta.head->is_ptx && d->on_ptx)
+        good = d->on_ptx(d, program->meta.object);
     bool exact = strict || !tk_gen_has_float_sum(kernel);
     for (unsigned which = 0; good && program && which < (scalars ? 3 : 1); which++) {
         arguments x;

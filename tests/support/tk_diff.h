@@ -10,7 +10,8 @@
 
 #include <tolk/tolk.h>
 
-enum { TK_DIFF_TARGETS = 3 };
+/* CPUs whose code is run where this machine can, and behind them a GPU, whose code is made. */
+enum { TK_DIFF_TARGETS = 3, TK_DIFF_GPU = TK_DIFF_TARGETS };
 
 typedef struct tk_diff {
     tolk_ctx *ctx;
@@ -20,9 +21,11 @@ typedef struct tk_diff {
     uint64_t refused;   /* option lists that were refused */
     uint64_t optimized; /* that were not */
     char what[1200];    /* of the last difference */
+    /* Sees the PTX of each kernel for TK_DIFF_GPU; false: it is wrong, and d->what says why. */
+    bool (*on_ptx)(struct tk_diff *d, const char *text);
 } tk_diff;
 
-extern const char *const tk_diff_target_names[TK_DIFF_TARGETS];
+extern const char *const tk_diff_target_names[TK_DIFF_TARGETS + 1];
 
 void tk_diff_init(tk_diff *d);
 void tk_diff_fini(tk_diff *d);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is only on a GPU: the kernel's function and its parameters, the place of a thread, shared
+ * memory, accesses by single threads, and how they meet. docs/ptx.md is the contract with whoever
+ * launches such a kernel.
+ */
+#ifndef TK_JIT_LLVM_PTX_H
+#define TK_JIT_LLVM_PTX_H
+
+#include "ir/params.h"
+#include "jit/llvm_mem.h"
+
+enum {
+    TK_LLVM_PTX_PARAM_BYTES = 4096, /* most bytes of parameters */
+    TK_LLVM_PTX_THREADS = 1024,     /* most in a block */
+    TK_LLVM_PTX_STATIC_BYTES = 48 << 10,
+    TK_LLVM_PTX_VECTOR_ALIGN = 16, /* of arrays that are accessed by vectors */
+    /* The fault record: u32 that is 0 or 1, u32 slot, i64 index. */
+    TK_LLVM_PTX_FAULT = 0,
+    TK_LLVM_PTX_FAULT_SLOT = 4,
+    TK_LLVM_PTX_FAULT_INDEX = 8
+};
+
+/* A kernel named symbol in f->module, with an entry block where the builder stands: the params in
+ * ascending slot order, and then the address of the fault record, f->env. threads: most in a block.
+ * False: failed. */
+bool tk_llvm_ptx_function(tk_llvm_fn *f, const char *symbol, const tk_params *params,
+                          uint32_t threads);
+/* The value of a param: an address in global memory, or a scalar. NULL: failed. */
+LLVMValueRef tk_llvm_ptx_param(tk_llvm_fn *f, const tk_params *params, const tk_param *p);
+
+/* The block's index (in one of three dimensions), the thread's in its block, as i64. wide: all
+ * blocks counted through in x, where there are more than x takes. */
+LLVMValueRef tk_llvm_ptx_block(tk_llvm_fn *f, int dim, bool wide);
+LLVMValueRef tk_llvm_ptx_thread(tk_llvm_fn *f, int dim);
+
+/* One access of one lane, or an ungated one of 2 or 4 lanes that was proved. in_parts: such a one lane
+ * by lane, as its buffer may not be aligned. */
+LLVMValueRef tk_llvm_ptx_load(tk_llvm_fn *f, const tk_llvm_access *a, bool in_parts,
+                              bool read_only);
+bool tk_llvm_ptx_store(tk_llvm_fn *f, const tk_llvm_access *a, bool in_parts);
+
+#endif

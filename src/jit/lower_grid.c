@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The outside of pass_lower for a GPU: iterations of the flattened global range become threads.
+ *
+ * The program's work-items are the specials gidx0 (block) and lidx0 (thread in it); thread number
+ * gidx0 * block + lidx0 takes that iteration of the flattened range, and those past its end do
+ * nothing. Where a grid may be too small, each takes further ones, a grid apart.
+ */
+#include "jit/lower.h"
+
+#include "ir/bounds.h"
+#include "ir/sym.h"
+
+/* Threads of a block, if there are so many iterations: enough to hide latencies, few enough for any
+ * number of registers a thread. */
+enum { BLOCK = 256, WARP = 32 };
+
+/* Threads of a block for that many iterations. */
+static int64_t block_for(const tolk_uop *total) {
+    if (!tk_uop_is_const(total))
+        return BLOCK;
+    int64_t n = total->attr[0].i;
+    if (n <= 1)
+        return 1;
+    if (n < BLOCK)
+        return (n + WARP - 1) / WARP * WARP;
+    return n % BLOCK != 0 && n % (BLOCK / 2) == 0 ? BLOCK / 2 : BLOCK;
+}
+
+/* Open a branch in the body `parent`: its body, or -1. token keeps branches of one condition apart;
+ * NULL: there is no other. */
+static int open_branch(tk_lower *l, int parent, const tolk_uop *cond, const tolk_uop *token) {
+    if (!cond || tk_lower_place(l, cond) < 0)
+        return -1;
+    const tolk_uop *src[2] = {cond, token};
+    const tolk_uop *open = tk_uop(l->g, TK_OP_IF, TOLK_VOID, src, token ? 2 : 1, NULL);
+    return open ? tk_lower_scope(l, parent, open) : -1;
+}
+
+static const tolk_uop *close_branch(tk_lower *l, int scope) {
+    const tolk_uop *open = l->scopes.at[scope].list.at[0];
+    const tolk_uop *close = tk_uop(l->g, TK_OP_ENDIF, TOLK_VOID, &open, 1, NULL);
+    return close && tk_lower_close(l, scope, close) ? close : NULL;
+}
+
+/* The effect with its first n ranges as the digits of `at`, in a body. */
+static bool effect_in(tk_lower *l, const tolk_uop *e, uint32_t n, const tolk_uop *at, int scope) {
+    if (!at || !tk_lower_bind(l, e, n, at, scope))
+        return false;
+    tk_lower_frame f = {.u = e, .scope = scope, .first_loop = n + 1};
+    l->base_scope = l->floor = scope;
+    bool ok = n ? tk_lower_visit_end(l, &f) : tk_lower_visit(l, e);
+    for (uint32_t i = 1; i <= n; i++)
+        l->range_scope[tk_kview_no(&l->v, e->src[i])] = -1;
+    return ok;
+}
+
+static bool surely_less(const tolk_uop *a, const tolk_uop *b) {
+    tk_bound x = tk_bounds(a), y = tk_bounds(b);
+    return x.state == 1 && y.state == 1 && x.hi < y.lo;
+}
+
+/* Each effect in its part of the flattened range; `at` is this thread's place in that. */
+static bool effects_at(tk_lower *l, const tk_uops *effects, const tolk_uop *at, int scope) {
+    tolk_graph *g = l->g;
+    const tolk_uop *offset = tk_uop_index_const(g, 0), *token = NULL;
+    for (size_t i = 0; i < effects->n && offset; i++) {
+        const tolk_uop *e = effects->at[i];
+        uint32_t n = tk_lower_flattened(&l->v, e, l->p->target);
+        const tolk_uop *size = tk_lower_span_size(g, e, n);
+        const tolk_uop *here = size ? tk_sym_sub(g, at, offset) : NULL;
+        if (!here)
+            return false;
+        if (scope == 0 && effects->n == 1 && surely_less(here, size)) {
+            bool ok = effect_in(l, e, n, here, 0);
+            l->base_scope = l->floor = 0;
+            return ok;
+        }
+        const tolk_uop *in = tk_sym_lt(g, here, size);
+        if (i > 0)
+            in = tk_sym_and(g, tk_sym_not(g, tk_sym_lt_const(g, here, 0)), in);
+        l->base_scope = l->floor = scope;
+        int body = open_branch(l, scope, in, token);
+        bool ok = body >= 0 && effect_in(l, e, n, here, body);
+        l->base_scope = l->floor = 0;
+        if (!ok || !(token = close_branch(l, body)) || !tk_lower_done(l, e, token))
+            return false;
+        offset = tk_sym_add(g, offset, size);
+    }
+    return offset != NULL;
+}
+
+/* All effects in order, by one thread. */
+static bool one_thread(tk_lower *l, const tk_uops *effects) {
+    const tolk_uop *one = tk_uop_index_const(l->g, 1);
+    l->p->span = l->p->grid[0] = l->p->block[0] = one;
+    for (size_t i = 0; i < effects->n; i++)
+        if (!tk_lower_visit(l, effects->at[i]))
+            return false;
+    return one != NULL;
+}
+
+bool tk_lower_grid(tk_lower *l, const tk_uops *effects) {
+    tolk_graph *g = l->g;
+    const tolk_uop *one = tk_uop_index_const(g, 1);
+    for (int d = 0; d < 3; d++)
+        l->p->grid[d] = l->p->block[d] = one;
+    if (l->in_order)
+        return one_thread(l, effects);
+    const tolk_uop *total = tk_uop_index_const(g, 0);
+    for (size_t i = 0; i < effects->n && total; i++) {
+        uint32_t n = tk_lower_flattened(&l->v, effects->at[i], l->p->target);
+        const tolk_uop *size = tk_lower_span_size(g, effects->at[i], n);
+        total = size ? tk_sym_add(g, total, size) : NULL;
+    }
+    if (!total)
+        return false;
+    l->p->span = total;
+    int64_t threads = block_for(total);
+    int64_t most = l->p->most_blocks ? l->p->most_blocks : TK_LOWER_MOST_BLOCKS;
+    const tolk_uop *block = tk_uop_index_const(g, threads);
+    const tolk_uop *blocks = tk_sym_div_const(g, tk_sym_add_const(g, total, threads - 1), threads);
+    if (!blocks || !block)
+        return false;
+    tk_bound b = tk_bounds(blocks);
+    bool again = b.state != 1 || b.hi > most;
+    if (again) /* a total that does not fit 63 bits is refused by the launch */
+        blocks = tk_sym_min(g, blocks, tk_uop_index_const(g, most));
+    const tolk_uop *gidx = blocks ? tk_lower_special(l, "gidx0", blocks) : NULL;
+    const tolk_uop *lidx = gidx ? tk_lower_special(l, "lidx0", block) : NULL;
+    if (!lidx)
+        return false;
+    l->p->grid[0] = blocks;
+    l->p->block[0] = block;
+    const tolk_uop *at = tk_sym_add(g, tk_sym_mul_const(g, gidx, threads), lidx);
+    if (!again)
+        return at && effects_at(l, effects, at, 0);
+    const tolk_uop *step = tk_sym_mul_const(g, blocks, threads);
+    const tolk_uop *left = tk_sym_add(g, tk_sym_sub(g, total, at), tk_sym_add_const(g, step, -1));
+    const tolk_uop *count = tk_sym_cdiv(g, left, step);
+    if (!count || tk_lower_place(l, count) < 0)
+        return false;
+    tk_attr attrs[4] = {{.i = l->next_axis++}, {.blob = NULL}, {.i = TK_AXIS_LOOP}, {.i = 0}};
+    const tolk_uop *loop = tk_uop(g, TK_OP_RANGE, TOLK_INDEX, &count, 1, attrs);
+    int scope = loop ? tk_lower_scope(l, 0, loop) : -1;
+    if (scope < 0 || !effects_at(l, effects, tk_sym_add(g, at, tk_sym_mul(g, loop, step)), scope))
+        return false;
+    const tolk_uop *close = tk_uop(g, TK_OP_END, TOLK_VOID, &loop, 1, NULL);
+    return close && tk_lower_close(l, scope, close);
+}
