@@ -23,6 +23,7 @@ typedef struct tk_step {
 void tk_affine_steps(const tk_kview *v, const tolk_uop *range, tk_step *out);
 /* Step of a place (INDEX) in elements of its buffer, from the steps of its indices. */
 tk_step tk_affine_place(const tk_step *steps, const tolk_uop *place);
+
 /* Largest power of two that surely divides an index, at most 64. */
 int64_t tk_affine_divisor(const tolk_uop *index);
 

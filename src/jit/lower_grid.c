@@ -136,8 +136,10 @@ bool tk_lower_grid(tk_lower *l, const tk_uops *effects) {
     if (!again)
         return at && effects_at(l, effects, at, 0);
     const tolk_uop *step = tk_sym_mul_const(g, blocks, threads);
-    const tolk_uop *left = tk_sym_add(g, tk_sym_sub(g, total, at), tk_sym_add_const(g, step, -1));
-    const tolk_uop *count = tk_sym_cdiv(g, left, step);
+    /* Iterations at, at + step ... below the total: none where `at` is not. */
+    const tolk_uop *left = tk_sym_add_const(g, tk_sym_sub(g, total, at), -1);
+    const tolk_uop *count = tk_sym_add_const(g, tk_sym_cdiv(g, left, step), 1);
+    count = tk_sym_where(g, tk_sym_lt(g, at, total), count, tk_uop_index_const(g, 0));
     if (!count || tk_lower_place(l, count) < 0)
         return false;
     tk_attr attrs[4] = {{.i = l->next_axis++}, {.blob = NULL}, {.i = TK_AXIS_LOOP}, {.i = 0}};

@@ -297,6 +297,8 @@ bool tk_meta_open(const void *bytes, size_t len, tk_meta_view *out) {
         h->span >= h->n_steps || h->flops >= h->n_steps || h->loaded_bytes >= h->n_steps ||
         h->stored_bytes >= h->n_steps)
         return false;
+    if (h->is_ptx && (!h->object_bytes || at[h->object_bytes - 1]))
+        return false; /* a text ends with NUL */
     for (int d = 0; d < 3; d++)
         if (h->grid[d] >= h->n_steps || h->block[d] >= h->n_steps)
             return false;

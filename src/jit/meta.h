@@ -38,8 +38,8 @@ typedef struct tk_meta {
     uint64_t scratch_bytes, object_bytes;
     int64_t pieces; /* iterations before the barrier; 0: there is none */
     /* PTX: value numbers of the blocks in x, y, z and of the threads of a block (docs/ptx.md). The
-     * object is the text, and scratch_bytes the shared memory of a block beside what is in the
-     * text. */
+     * object is the text with a NUL behind it, and scratch_bytes the shared memory of a block
+     * beside what is in the text. */
     uint16_t grid[3], block[3];
     uint32_t is_ptx;
 } tk_meta;

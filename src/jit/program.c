@@ -81,8 +81,10 @@ static void make_with(making *m, const char *opts) {
         st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL,
                           tk_target_is_gpu(&b->target) ? TK_LLVM_ASM : TK_LLVM_OBJ, &b->phases,
                           &object, &object_bytes, m->err);
-    if (st == TOLK_OK)
-        st = tk_meta_write(&p, p.pass.given, object, object_bytes, m->out, m->len, m->err);
+    if (st == TOLK_OK) /* text of base/strbuf.h has a NUL behind it, which PTX takes along */
+        st = tk_meta_write(&p, p.pass.given, object,
+                           object_bytes + (tk_target_is_gpu(&b->target) ? 1 : 0), m->out, m->len,
+                           m->err);
     tk_phases_mark(&b->phases, "meta");
     tk_strbuf_text_free(&b->ctx->al, object);
     tk_pipeline_fini(&p);
@@ -156,7 +158,7 @@ static tolk_status open_program(tolk_program *p, tolk_error *err) {
         TK_TRY(check_span(p, wraps, err));
     }
     if (h->is_ptx) { /* for a driver to load */
-        p->code_bytes = h->object_bytes;
+        p->code_bytes = h->object_bytes - 1;
         return TOLK_OK;
     }
     size_t offset = (size_t)((const char *)p->meta.object - (const char *)bytes);

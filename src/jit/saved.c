@@ -66,7 +66,7 @@ static tk_hash128 format(void) {
 /* ---- the CPU ---- */
 
 static const char *const arch_names[] = {
-    [TK_ARCH_X86_64] = "x86-64", [TK_ARCH_AARCH64] = "aarch64"};
+    [TK_ARCH_X86_64] = "x86-64", [TK_ARCH_AARCH64] = "aarch64", [TK_ARCH_PTX] = "ptx"};
 enum { N_ARCHS = sizeof arch_names / sizeof *arch_names };
 
 /* "x86-64 sse3 avx2": names, as the numbers of features differ between versions. */
@@ -90,7 +90,8 @@ static tolk_status read_cpu(const tk_host *host, const char *text, tk_saved *out
     while (arch < N_ARCHS &&
            (strlen(arch_names[arch]) != n || memcmp(arch_names[arch], text, n) != 0))
         arch++;
-    if (arch == N_ARCHS || (tk_arch)arch != host->arch)
+    /* PTX is kept on any machine. */
+    if (arch == N_ARCHS || ((tk_arch)arch != host->arch && arch != TK_ARCH_PTX))
         return other_cpu(err, text, n);
     out->arch = (tk_arch)arch;
     out->features = 0;
@@ -242,7 +243,7 @@ tolk_status tolk_program_load(tolk_device *device, const void *bytes, size_t len
     if (!copy)
         return tk_status_nomem(err);
     tk_meta_view view;
-    if (!tk_meta_open(copy, n, &view)) {
+    if (!tk_meta_open(copy, n, &view) || view.head->is_ptx != (s.arch == TK_ARCH_PTX)) {
         tk_strbuf_text_free(&ctx->al, copy);
         return damaged(err, "what it says of its kernel makes no sense");
     }

@@ -40,7 +40,6 @@ refuse '-i and --check' "$jit" fmt -i --check "$scale"
 refuse 'several files' "$jit" fmt "$scale" "$axpy"
 refuse 'expected --emit=KIND' "$jit" emit "$scale"
 refuse '--emit=frob: expected uop, opt' "$jit" emit "$scale" --emit=frob
-refuse 'no PTX target' "$jit" emit "$scale" --emit=ptx
 refuse 'interp: expected a device' "$jit" verify "$scale" --device interp
 
 # arguments
