@@ -169,18 +169,21 @@ static void test_an_unknown_name_is_told_the_known_ones(void **state) {
                                       "haswellx", "x86-64-v5", "+avx2",    "native "};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char msg[240];
-        snprintf(msg, sizeof msg,
-                 "unknown CPU name \"%s\": expected native, x86-64, x86-64-v2, x86-64-v3, "
-                 "x86-64-v4, haswell, skylake-avx512, aarch64, then +feature or -feature",
-                 bad[i]);
+        snprintf(
+            msg, sizeof msg,
+            "unknown CPU name \"%s\": expected native, x86-64, x86-64-v2, x86-64-v3, "
+            "x86-64-v4, haswell, skylake-avx512, aarch64, then +feature or -feature; or a GPU, "
+            "sm_75 to sm_90a",
+            bad[i]);
         refused(bad[i], msg);
     }
     refused(",+avx2", "unknown CPU name \"\": expected native, x86-64, x86-64-v2, x86-64-v3, "
-                      "x86-64-v4, haswell, skylake-avx512, aarch64, then +feature or -feature");
+                      "x86-64-v4, haswell, skylake-avx512, aarch64, then +feature or -feature; or "
+                      "a GPU, sm_75 to sm_90a");
     refused("a-name-that-is-longer-than-any-message-should-be",
             "unknown CPU name \"a-name-that-is-longer-than-any-m\": expected native, x86-64, "
             "x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, aarch64, then +feature or "
-            "-feature");
+            "-feature; or a GPU, sm_75 to sm_90a");
 }
 
 static void test_an_unknown_feature_is_told_the_known_ones(void **state) {
