@@ -50,8 +50,8 @@ typedef struct tk_llvm_fn {
  * where the builder stands. widest: bytes of the widest vector in it. */
 void tk_llvm_build_function(tk_llvm_fn *f, const char *symbol, uint32_t widest);
 
-/* The same for a function of other arguments: f->fn and f->entry become its own. helper: it is called
- * by the kernel alone. */
+/* The same for a function of other arguments: f->fn and f->entry become its own. helper: it is
+ * called by the kernel alone. */
 void tk_llvm_build_define(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n);
 void tk_llvm_build_helper(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, unsigned n);
 

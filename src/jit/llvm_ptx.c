@@ -154,8 +154,8 @@ static void guard(tk_llvm_fn *f, const tk_llvm_access *a, ways *w, LLVMValueRef 
         return;
     LLVMBasicBlockRef inside = tk_llvm_build_block(f, "inside"),
                       outside = tk_llvm_build_block(f, "outside");
-    tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_ULT, TOLK_U64, a->index.at[0], a->size), inside,
-                         outside, TK_LLVM_LIKELY);
+    tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_ULT, TOLK_U64, a->index.at[0], a->size),
+                         inside, outside, TK_LLVM_LIKELY);
     tk_llvm_build_enter(f, outside);
     record_fault(f, a);
     leave_to(f, w, zero);

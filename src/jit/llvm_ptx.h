@@ -34,8 +34,8 @@ LLVMValueRef tk_llvm_ptx_param(tk_llvm_fn *f, const tk_params *params, const tk_
 LLVMValueRef tk_llvm_ptx_block(tk_llvm_fn *f, int dim, bool wide);
 LLVMValueRef tk_llvm_ptx_thread(tk_llvm_fn *f, int dim);
 
-/* One access of one lane, or an ungated one of 2 or 4 lanes that was proved. in_parts: such a one lane
- * by lane, as its buffer may not be aligned. */
+/* One access of one lane, or an ungated one of 2 or 4 lanes that was proved. in_parts: such a one
+ * lane by lane, as its buffer may not be aligned. */
 LLVMValueRef tk_llvm_ptx_load(tk_llvm_fn *f, const tk_llvm_access *a, bool in_parts,
                               bool read_only);
 bool tk_llvm_ptx_store(tk_llvm_fn *f, const tk_llvm_access *a, bool in_parts);
