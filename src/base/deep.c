@@ -16,17 +16,23 @@ static void *enter(void *p) {
     return NULL;
 }
 
-/* Bytes of this thread's stack below the caller's frame; 0 if nobody knows. */
-static size_t left(void) {
-    pthread_attr_t attr;
-    void *lowest = NULL;
-    size_t bytes = 0;
-    if (pthread_getattr_np(pthread_self(), &attr) != 0)
-        return 0;
-    int failed = pthread_attr_getstack(&attr, &lowest, &bytes);
-    pthread_attr_destroy(&attr);
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (uintptr_t)lowest;
-    return failed || here < low || here - low > bytes ? 0 : here - low;
+size_t tk_deep_left(void) {
+    static _Thread_local uintptr_t low, bytes; /* a thread's stack stays where it is */
+    if (!bytes) {
+        pthread_attr_t attr;
+        void *lowest = NULL;
+        size_t size = 0;
+        if (pthread_getattr_np(pthread_self(), &attr) != 0)
+            return 0;
+        int failed = pthread_attr_getstack(&attr, &lowest, &size);
+        pthread_attr_destroy(&attr);
+        if (failed)
+            return 0;
+        low = (uintptr_t)lowest;
+        bytes = size;
+    }
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    return here < low || here - low > bytes ? 0 : here - low;
 }
 
 static bool run_on_thread(size_t bytes, call *c) {
@@ -60,7 +66,7 @@ bool tk_deep_run(size_t bytes, void (*fn)(void *arg), void *arg) {
     call c = {fn, arg};
     if (run_on_thread(bytes, &c))
         return true;
-    if (left() < bytes / 4)
+    if (tk_deep_left() < bytes / 4)
         return false;
     fn(arg);
     return true;

@@ -14,5 +14,8 @@
  * thread gets no signals but those of its own faults, and while it runs the caller is no point of
  * cancellation. */
 bool tk_deep_run(size_t bytes, void (*fn)(void *arg), void *arg);
+/* Bytes of this thread's stack below the caller's frame; 0 if nobody knows: the frame is on another
+ * stack than the thread's own. Cheap from the second call of a thread on. */
+size_t tk_deep_left(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cpu/cpu_launch.h"
 
+#include "base/deep.h"
 #include "base/env.h"
 #include "base/gate.h"
 #include "base/status.h"
@@ -17,6 +18,8 @@
 #define PARALLEL_WORK 3e6
 #define CHUNK_WORK 2e7
 enum { SMALL_SCRATCH = 4096, MOST_THREADS = 1024 };
+/* A kernel whose frame is larger runs where the stack has room for it beside STACK_SPARE. */
+enum { SMALL_FRAME = 16 << 10, STACK_SPARE = 64 << 10 };
 enum {
     SPARE_BYTES = 64 << 20,  /* OpenMP takes less to start, and for a team */
     ARENA_BYTES = 128 << 20, /* of address space: what malloc takes for a thread that uses it */
@@ -264,6 +267,14 @@ static int affordable(int threads) {
     return n + 1;
 }
 
+/* Has the stack of OpenMP's threads room for the kernel? */
+static bool workers_hold(const tk_launch *l) {
+    if (l->frame_bytes <= SMALL_FRAME)
+        return true;
+    size_t stack = stack_of_workers();
+    return stack >= STACK_SPARE && stack - STACK_SPARE >= l->frame_bytes;
+}
+
 /* A function of its own: OpenMP is started at the beginning of the one that has a region. */
 __attribute__((noinline)) static void run_team(job *j, int threads) {
 #pragma omp parallel num_threads(threads) default(none) shared(j)
@@ -281,7 +292,7 @@ static void run_chunks(job *j, int threads) {
     }
     int shown = show_flag(j);
     threads = affordable(threads);
-    if (threads > 1)
+    if (threads > 1 && workers_hold(j->launch))
         run_team(j, threads);
     else
         work(j, 0);
@@ -315,16 +326,45 @@ static void run_part(tk_launch *l, int64_t from, int64_t to, void *scratch,
     }
 }
 
-static void run(tk_launch *l, void *scratch, const _Atomic uint32_t *cancel, _Atomic uint32_t *stop,
-                int threads) {
+/* A launch and where it runs. */
+typedef struct place {
+    tk_launch *launch;
+    void *scratch;
+    const _Atomic uint32_t *cancel;
+    _Atomic uint32_t *stop;
+    int threads;
+} place;
+
+static void run(void *arg) {
+    const place *p = arg;
+    tk_launch *l = p->launch;
+    /* Around the sharing out of the work, too: it computes, and flags would be left behind. */
+    fp_env old = fp_enter();
     if (l->work < PARALLEL_WORK) {
-        run_inline(l, scratch, cancel);
-        return;
+        run_inline(l, p->scratch, p->cancel);
+    } else {
+        if (l->pieces > 0)
+            run_part(l, 0, l->pieces, p->scratch, p->cancel, p->stop, p->threads);
+        if (l->span > l->pieces)
+            run_part(l, l->pieces, l->span, p->scratch, p->cancel, p->stop, p->threads);
     }
-    if (l->pieces > 0)
-        run_part(l, 0, l->pieces, scratch, cancel, stop, threads);
-    if (l->span > l->pieces)
-        run_part(l, l->pieces, l->span, scratch, cancel, stop, threads);
+    fp_leave(old);
+}
+
+/* Run it here, or where the stack is large enough. */
+static tolk_status run_placed(place *p, tolk_error *err) {
+    uint64_t frame = p->launch->frame_bytes;
+    if (frame > SMALL_FRAME && tk_deep_left() < frame + STACK_SPARE) {
+        if (!tk_deep_run((size_t)frame + 4 * STACK_SPARE, run, p))
+            return tk_status_fail(
+                err, TOLK_E_NOMEM, TK_NO_NODE,
+                "the kernel takes %llu bytes of stack, more than this thread has, "
+                "and the system gives no other thread",
+                (unsigned long long)frame);
+        return TOLK_OK;
+    }
+    run(p);
+    return TOLK_OK;
 }
 
 tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *launch,
@@ -344,13 +384,10 @@ tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *
     }
     const _Atomic uint32_t *cancel;
     int slot = tk_device_enter(device, &cancel);
-    /* Around the sharing out of the work, too: it computes, and flags would be left behind. */
-    fp_env old = fp_enter();
-    run(launch, scratch, cancel, slot < 0 ? NULL : &device->slot[slot].half.cancel,
-        (int)max_threads);
-    fp_leave(old);
-    tolk_status st = TOLK_OK;
-    if (atomic_load_explicit(cancel, memory_order_relaxed))
+    place p = {launch, scratch, cancel, slot < 0 ? NULL : &device->slot[slot].half.cancel,
+               (int)max_threads};
+    tolk_status st = run_placed(&p, err);
+    if (st == TOLK_OK && atomic_load_explicit(cancel, memory_order_relaxed))
         st = tk_status_fail(err, TOLK_E_CANCELLED, TK_NO_NODE, "the launch was cancelled");
     tk_device_leave(device, slot);
     tk_alloc_free(&device->ctx->al, memory, bytes);

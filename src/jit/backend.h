@@ -21,6 +21,7 @@ typedef struct tk_launch {
     double work;          /* operations and bytes of the whole launch: how long it may take */
     int64_t pieces;       /* the iterations from this one on wait for all before; 0: none waits */
     size_t scratch_bytes; /* one for all threads of the launch */
+    uint64_t frame_bytes; /* that fn takes of a stack, where they are more than a page, else 0 */
     /* Set by the backend when accesses were out of range: the first one of the lowest iteration. */
     bool faulted;
     uint32_t fault_slot;

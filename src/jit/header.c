@@ -635,6 +635,8 @@ static void put_function(const writer *w) {
             "; but those from %s_PIECES on begin when all\n * before it are done, and all "
             "share one scratch",
             w->symbol);
+    if (h->frame_bytes)
+        tk_strbuf_fmt(sb, ". It takes %llu bytes of stack", (unsigned long long)h->frame_bytes);
     tk_strbuf_fmt(sb,
                   ". */\n"
                   "void %s(void *const *bufs, const int64_t *vals, int64_t begin, int64_t end,\n"

@@ -19,15 +19,16 @@ const char *tk_llvm_version(void);
  * it.
  *
  *   out: text or object, to be freed with tk_strbuf_text_free(&ctx->al, ...); *len its bytes.
- *   phases: gets "llvm" (the IR is built) and "object" (it is translated); may be NULL.
- * Errors:  TOLK_E_UNSUPPORTED names the op, dtype and lanes that llvm_legal.def does not list;
- *          TOLK_E_COMPILE (LLVM's text through tk_log_keep); TOLK_E_NOMEM.
+ *   frame_bytes: bytes of the function's stack frame where they are more than a page, else 0; may
+ * be NULL. Assembly and objects only. phases: gets "llvm" (the IR is built) and "object" (it is
+ * translated); may be NULL. Errors:  TOLK_E_UNSUPPORTED names the op, dtype and lanes that
+ * llvm_legal.def does not list; TOLK_E_COMPILE (LLVM's text through tk_log_keep); TOLK_E_NOMEM.
  * Threads: any, at the same time too (each call uses an LLVM context and target machine of its own
  *          from a pool in ctx).
  */
 tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop *linear,
-                         const char *symbol, tk_llvm_form form, tk_phases *phases, char **out,
-                         size_t *len, tolk_error *err);
+                         const char *symbol, tk_llvm_form form, uint64_t *frame_bytes,
+                         tk_phases *phases, char **out, size_t *len, tolk_error *err);
 
 /* Linked code. */
 typedef struct tk_llvm_code tk_llvm_code;

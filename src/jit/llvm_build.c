@@ -2,6 +2,7 @@
 #include "jit/llvm_build.h"
 
 #include "ir/dtype.h"
+#include "jit/llvm_pool.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,6 +62,9 @@ void tk_llvm_build_define(tk_llvm_fn *f, const char *name, LLVMTypeRef *args, un
     attribute(f, "target-cpu", f->target->cpu);
     attribute(f, "target-features", f->target->features);
     attribute(f, "frame-pointer", "none");
+    char small[16];
+    snprintf(small, sizeof small, "%d", TK_LLVM_SMALL_FRAME);
+    attribute(f, "warn-stack-size", small);
     f->entry = tk_llvm_build_block(f, "entry");
     tk_llvm_build_enter(f, f->entry);
 }

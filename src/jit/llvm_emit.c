@@ -21,10 +21,10 @@
 #include "jit/llvm_pool.h"
 #include "jit/llvm_ptx.h"
 #include "jit/llvm_wide.h"
+#include "jit/pass.h"
 
 enum {
-    MAX_NODES = 32768,  /* instruction selection is superlinear in the size of a block */
-    MAX_COST = 1 << 16, /* the same, in instructions of the machine: some seconds */
+    MAX_COST = 1 << 16, /* of a program, in instructions of the machine: some seconds */
     MAX_BLOCK_COST = 1024,
     MAX_REGS = 1 << 14,
     MAX_REG_BITS = 1 << 26, /* of the sets of elements stored in loops */
@@ -279,9 +279,9 @@ static uint32_t cost_of(const emitter *e, const tolk_uop *u) {
 static bool survey(emitter *e) {
     const tolk_uop *l = e->linear;
     uint64_t cost = 0, openers = 0;
-    if (l->n_src > MAX_NODES) {
+    if (l->n_src > TK_PROGRAM_MAX) {
         tk_llvm_build_fail(&e->f, TOLK_E_LIMIT, "a program of %u instructions, the most are %d",
-                           l->n_src, MAX_NODES);
+                           l->n_src, TK_PROGRAM_MAX);
         return false;
     }
     for (uint32_t i = 0; i < l->n_src; i++) {
@@ -1080,8 +1080,8 @@ static tolk_status emit_module(emitter *e, tk_llvm_session *s, const char *symbo
 }
 
 tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop *linear,
-                         const char *symbol, tk_llvm_form form, tk_phases *phases, char **out,
-                         size_t *len, tolk_error *err) {
+                         const char *symbol, tk_llvm_form form, uint64_t *frame_bytes,
+                         tk_phases *phases, char **out, size_t *len, tolk_error *err) {
     tk_params params;
     TK_TRY(tk_params_init(&params, linear, &ctx->al, err));
     emitter e = {.linear = linear, .params = &params, .al = &ctx->al};
@@ -1101,6 +1101,8 @@ tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop 
     tolk_status st = tk_llvm_pool_take(ctx, &s, err);
     if (st == TOLK_OK) {
         st = emit_module(&e, s, symbol, form, phases, out, len);
+        if (frame_bytes)
+            *frame_bytes = s->frame_bytes;
         tk_llvm_pool_give(ctx, s);
     }
     tk_vec_fini(&e.stored);

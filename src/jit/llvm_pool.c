@@ -167,17 +167,34 @@ void tk_llvm_pool_leave(void) {
 
 /* ---- sessions ---- */
 
+/* Is it what attribute warn-stack-size asks for? */
+static bool is_frame(const char *text, uint64_t *bytes) {
+    static const char head[] = "stack frame size ("; /* behind the place in a source */
+    const char *at = strstr(text, head);
+    if (!at)
+        return false;
+    *bytes = 0;
+    for (const char *p = at + sizeof head - 1; *p >= '0' && *p <= '9'; p++)
+        *bytes = *bytes * 10 + (uint64_t)(*p - '0');
+    return true;
+}
+
 static void diagnostic(LLVMDiagnosticInfoRef info, void *user) {
     tk_llvm_session *s = user;
+    uint64_t frame;
     LLVMDiagnosticSeverity severity = LLVMGetDiagInfoSeverity(info);
     if (severity == LLVMDSRemark || severity == LLVMDSNote)
         return; /* "42 instructions in function" */
     char *text = LLVMGetDiagInfoDescription(info);
-    if (s->log.n)
-        tk_strbuf_char(&s->log, '\n');
-    tk_strbuf_str(&s->log, text);
+    if (is_frame(text, &frame)) {
+        s->frame_bytes = frame > s->frame_bytes ? frame : s->frame_bytes;
+    } else {
+        if (s->log.n)
+            tk_strbuf_char(&s->log, '\n');
+        tk_strbuf_str(&s->log, text);
+        s->failed |= severity == LLVMDSError;
+    }
     LLVMDisposeMessage(text);
-    s->failed |= severity == LLVMDSError;
 }
 
 static void destroy_session(tolk_ctx *ctx, tk_llvm_session *s) {
@@ -239,6 +256,7 @@ static tolk_status take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *err) {
     }
     tk_strbuf_init(&s->log, &ctx->al);
     s->failed = false;
+    s->frame_bytes = 0;
     if (!s->lc) {
         s->lc = LLVMContextCreate();
         s->uses = 0;

@@ -17,7 +17,8 @@
 
 enum {
     TK_LLVM_POOL_MACHINES = 4, /* of one session: targets used last */
-    TK_LLVM_POOL_USES = 256    /* of one LLVM context: types and constants pile up in it */
+    TK_LLVM_POOL_USES = 256,   /* of one LLVM context: types and constants pile up in it */
+    TK_LLVM_SMALL_FRAME = 4096 /* LLVM tells of frames with more bytes */
 };
 
 typedef struct tk_llvm_session {
@@ -33,6 +34,8 @@ typedef struct tk_llvm_session {
     } at[TK_LLVM_POOL_MACHINES];
     tk_strbuf log; /* what LLVM said */
     bool failed;   /* some of it is an error */
+    /* Bytes of the largest stack frame among those it said were larger than TK_LLVM_SMALL_FRAME. */
+    uint64_t frame_bytes;
 } tk_llvm_session;
 
 /* Tell LLVM of a target family; needed before anything is made for it. Once a process does it, the

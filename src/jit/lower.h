@@ -75,6 +75,7 @@ typedef struct tk_lower {
     TK_VEC(uint32_t) lane_ranges;
     TK_VEC(tk_lower_body) scopes; /* 0 is the function's */
     TK_VEC(int) placed;           /* by id: scope + 1 in which a node is listed */
+    size_t n_listed;              /* instructions in all scopes */
     int *range_scope;             /* by range number: its open loop's scope, or -1 */
     const tolk_uop **range_value; /* and its value there */
     tk_map values;                /* (node, scope) -> place in lvals */

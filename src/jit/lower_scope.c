@@ -37,6 +37,10 @@ int tk_lower_visible(const tk_lower *l, const tolk_uop *u) {
 }
 
 bool tk_lower_list(tk_lower *l, const tolk_uop *u, int scope) {
+    if (++l->n_listed > TK_PROGRAM_MAX) {
+        tk_graph_fail(l->g, TOLK_E_LIMIT, "a program of more than %d instructions", TK_PROGRAM_MAX);
+        return false;
+    }
     return tk_vec_push(&l->scopes.at[scope].list, u) && tk_lower_mark(l, u, scope);
 }
 

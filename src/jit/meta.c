@@ -159,7 +159,7 @@ static tolk_status add_params(writer *w, tk_meta_param *out, tolk_error *err) {
 }
 
 static tolk_status write_all(writer *w, const tk_kview *v, const void *object, size_t object_bytes,
-                             char **out, size_t *len, tolk_error *err) {
+                             uint64_t frame_bytes, char **out, size_t *len, tolk_error *err) {
     const tolk_uop *sink = v->root;
     tk_strbuf_bytes(&w->strings, "", 1); /* offset 0 is "none" */
     size_t n_params = w->params.list.n;
@@ -173,6 +173,7 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
                     .n_vals = w->params.n_vals,
                     .lanes = w->p->pass.lanes,
                     .scratch_bytes = w->p->pass.scratch_bytes,
+                    .frame_bytes = frame_bytes,
                     .pieces = w->p->pass.pieces,
                     .object_bytes = object_bytes};
     TK_TRY(add_expr(w, w->p->pass.span, &head.span, err));
@@ -218,7 +219,8 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
 }
 
 tolk_status tk_meta_write(const tk_pipeline *p, const tolk_uop *kernel, const void *object,
-                          size_t object_bytes, char **out, size_t *len, tolk_error *err) {
+                          size_t object_bytes, uint64_t frame_bytes, char **out, size_t *len,
+                          tolk_error *err) {
     tolk_graph *g = p->pass.g;
     writer w = {.p = p, .g = g};
     tk_kview v;
@@ -231,7 +233,7 @@ tolk_status tk_meta_write(const tk_pipeline *p, const tolk_uop *kernel, const vo
     tk_vec_init(&w.pairs, g->al);
     tk_map_init(&w.done, g->al);
     tk_strbuf_init(&w.strings, g->al);
-    tolk_status st = write_all(&w, &v, object, object_bytes, out, len, err);
+    tolk_status st = write_all(&w, &v, object, object_bytes, frame_bytes, out, len, err);
     tk_vec_fini(&w.steps);
     tk_vec_fini(&w.pairs);
     tk_map_fini(&w.done);

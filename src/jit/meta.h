@@ -36,7 +36,8 @@ typedef struct tk_meta {
     uint32_t lanes;
     uint16_t span, flops, loaded_bytes, stored_bytes; /* value numbers */
     uint64_t scratch_bytes, object_bytes;
-    int64_t pieces; /* iterations before the barrier; 0: there is none */
+    uint64_t frame_bytes; /* of the function's stack frame, where more than a page, else 0 */
+    int64_t pieces;       /* iterations before the barrier; 0: there is none */
     /* PTX: value numbers of the blocks in x, y, z and of the threads of a block (docs/ptx.md). The
      * object is the text with a NUL behind it, and scratch_bytes the shared memory of a block
      * beside what is in the text. */
@@ -56,7 +57,8 @@ typedef struct tk_meta_view {
 
 /* Write the bytes for a lowered kernel and its object. *out: text of base/strbuf.h. */
 tolk_status tk_meta_write(const tk_pipeline *p, const tolk_uop *kernel, const void *object,
-                          size_t object_bytes, char **out, size_t *len, tolk_error *err);
+                          size_t object_bytes, uint64_t frame_bytes, char **out, size_t *len,
+                          tolk_error *err);
 /* Look at bytes, which may be anything. False if they are not what tk_meta_write makes. */
 bool tk_meta_open(const void *bytes, size_t len, tk_meta_view *out);
 

@@ -11,6 +11,9 @@
 
 #include <tolk/jit.h>
 
+/* Instructions of a program: instruction selection is superlinear in the size of a block. */
+enum { TK_PROGRAM_MAX = 32768 };
+
 /* What the passes share about one compilation. */
 typedef struct tk_pass {
     tolk_graph *g; /* private to this compilation */

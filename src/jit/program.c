@@ -74,17 +74,18 @@ static void make_with(making *m, const char *opts) {
     tk_pipeline p;
     char *object = NULL;
     size_t object_bytes = 0;
+    uint64_t frame_bytes = 0;
     tolk_status st = tk_pipeline_run(b->ctx, b->kernel, opts, &b->target, b->opts->bounds,
                                      b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, m->err);
     tk_phases_append(&b->phases, &p.phases);
     if (st == TOLK_OK)
         st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL,
-                          tk_target_is_gpu(&b->target) ? TK_LLVM_ASM : TK_LLVM_OBJ, &b->phases,
-                          &object, &object_bytes, m->err);
+                          tk_target_is_gpu(&b->target) ? TK_LLVM_ASM : TK_LLVM_OBJ, &frame_bytes,
+                          &b->phases, &object, &object_bytes, m->err);
     if (st == TOLK_OK) /* text of base/strbuf.h has a NUL behind it, which PTX takes along */
         st = tk_meta_write(&p, p.pass.given, object,
-                           object_bytes + (tk_target_is_gpu(&b->target) ? 1 : 0), m->out, m->len,
-                           m->err);
+                           object_bytes + (tk_target_is_gpu(&b->target) ? 1 : 0), frame_bytes,
+                           m->out, m->len, m->err);
     tk_phases_mark(&b->phases, "meta");
     tk_strbuf_text_free(&b->ctx->al, object);
     tk_pipeline_fini(&p);
@@ -503,7 +504,8 @@ tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const si
                    .span = values[h->span],
                    .work = work_of(h, values),
                    .pieces = h->pieces,
-                   .scratch_bytes = h->scratch_bytes};
+                   .scratch_bytes = h->scratch_bytes,
+                   .frame_bytes = h->frame_bytes};
     TK_TRY(p->device->backend->launch(p->device, &l, err));
     return l.faulted ? report_fault(p, &l, err) : TOLK_OK;
 }
@@ -549,7 +551,7 @@ tolk_status tolk_program_param_elems(const tolk_program *program, size_t i, cons
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_program_param_elems: program or elems is NULL");
     const tk_meta *h = p->meta.head;
-    char who[160];
+    char who[192];
     if (i >= (size_t)h->n_bufs + h->n_vals || p->meta.params[i].is_scalar)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "kernel %.60s: parameter %zu is no buffer", p->meta.strings + h->name,
@@ -593,11 +595,12 @@ static tolk_status emit_header(emission *e, const tk_pipeline *p) {
     const build *b = &e->b;
     char *object = NULL, *bytes = NULL;
     size_t n;
+    uint64_t frame_bytes = 0;
     tk_meta_view view;
-    tolk_status st = tk_llvm_emit(b->ctx, &b->target, p->program, e->symbol, TK_LLVM_OBJ, NULL,
-                                  &object, &n, e->err);
+    tolk_status st = tk_llvm_emit(b->ctx, &b->target, p->program, e->symbol, TK_LLVM_OBJ,
+                                  &frame_bytes, NULL, &object, &n, e->err);
     if (st == TOLK_OK)
-        st = tk_meta_write(p, p->pass.given, "", 0, &bytes, &n, e->err);
+        st = tk_meta_write(p, p->pass.given, "", 0, frame_bytes, &bytes, &n, e->err);
     if (st == TOLK_OK && !tk_meta_open(bytes, n, &view))
         st = tk_status_fail(e->err, TOLK_E_INTERNAL, TK_NO_NODE, "the metadata cannot be read");
     if (st == TOLK_OK)
@@ -623,7 +626,7 @@ static void emit_with(emission *e, const char *opts) {
                           kind == TOLK_EMIT_LLVM  ? TK_LLVM_IR
                           : kind == TOLK_EMIT_OBJ ? TK_LLVM_OBJ
                                                   : TK_LLVM_ASM,
-                          NULL, e->text, e->len, e->err);
+                          NULL, NULL, e->text, e->len, e->err);
     tk_pipeline_fini(&p);
     e->st = st;
 }

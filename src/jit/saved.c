@@ -45,6 +45,7 @@ static tk_hash128 format(void) {
         offsetof(tk_meta, name),
         offsetof(tk_meta, span),
         offsetof(tk_meta, object_bytes),
+        offsetof(tk_meta, frame_bytes),
         offsetof(tk_meta, pieces),
         offsetof(tk_meta_param, size),
         offsetof(tolk_kenv, scratch),

@@ -478,7 +478,7 @@ static void test_emit_scalar_params_are_taken_from_the_low_bytes(void **state) {
 static tolk_status try_emit(tk_code *c, const tk_target *target, const tolk_uop *l,
                             tk_llvm_form form, char **out, tolk_error *err) {
     size_t len = 0;
-    return tk_llvm_emit(c->ctx, target, l, "kernel", form, NULL, out, &len, err);
+    return tk_llvm_emit(c->ctx, target, l, "kernel", form, NULL, NULL, out, &len, err);
 }
 
 static void expect_unsupported(tolk_dtype dt, tk_op op, const char *target_name,
@@ -607,14 +607,15 @@ static void test_emit_twice_gives_the_same_bytes_also_after_the_context_was_rene
     tk_target target = tk_code_any_target("skylake-avx512");
     char *first = NULL;
     size_t n = 0;
-    assert_int_equal(tk_llvm_emit(c.ctx, &target, l, "kernel", TK_LLVM_OBJ, NULL, &first, &n, NULL),
-                     TOLK_OK);
+    assert_int_equal(
+        tk_llvm_emit(c.ctx, &target, l, "kernel", TK_LLVM_OBJ, NULL, NULL, &first, &n, NULL),
+        TOLK_OK);
     assert_true(tk_object_defines(first, n, "kernel"));
     for (int i = 0; i < 300; i++) {
         char *again = NULL;
         size_t m = 0;
         assert_int_equal(
-            tk_llvm_emit(c.ctx, &target, l, "kernel", TK_LLVM_OBJ, NULL, &again, &m, NULL),
+            tk_llvm_emit(c.ctx, &target, l, "kernel", TK_LLVM_OBJ, NULL, NULL, &again, &m, NULL),
             TOLK_OK);
         assert_int_equal(m, n);
         assert_memory_equal(again, first, n);
@@ -672,7 +673,7 @@ static tolk_status emit_with(const tolk_allocator *al, void *user) {
     tk_target target = tk_code_any_target("haswell");
     char *out = NULL;
     size_t len;
-    st = tk_llvm_emit(ctx, &target, user, "kernel", TK_LLVM_OBJ, NULL, &out, &len, NULL);
+    st = tk_llvm_emit(ctx, &target, user, "kernel", TK_LLVM_OBJ, NULL, NULL, &out, &len, NULL);
     tk_strbuf_text_free(&ctx->al, out);
     tk_ctx_fini(ctx);
     return st;

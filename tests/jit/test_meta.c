@@ -30,7 +30,7 @@ static written write_meta(const char *text, const char *opts) {
         fail_msg("%s", err.msg);
     char *out = NULL;
     written w = {NULL, 0};
-    assert_int_equal(tk_meta_write(&p, p.pass.given, object, sizeof object, &out, &w.len, &err),
+    assert_int_equal(tk_meta_write(&p, p.pass.given, object, sizeof object, 0, &out, &w.len, &err),
                      TOLK_OK);
     w.bytes = malloc(w.len);
     assert_non_null(w.bytes);

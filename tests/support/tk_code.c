@@ -189,7 +189,7 @@ static char *emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop *linear
                   size_t *len) {
     char *object = NULL;
     tolk_error err = TOLK_ERROR_INIT;
-    if (tk_llvm_emit(ctx, target, linear, "kernel", TK_LLVM_OBJ, NULL, &object, len, &err) !=
+    if (tk_llvm_emit(ctx, target, linear, "kernel", TK_LLVM_OBJ, NULL, NULL, &object, len, &err) !=
         TOLK_OK)
         fail_msg("%s: emit: %s", what, err.msg);
     const char *undefined = tk_object_undefined(object, *len);
