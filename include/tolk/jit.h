@@ -72,8 +72,9 @@ typedef struct tolk_program_info {
     size_t n_bufs, n_vals;
     tolk_cached cached; /* where this program came from */
     uint64_t compile_ns;
-    size_t code_bytes, scratch_bytes;
-    uint32_t lanes; /* of its vectors; 1: scalar code */
+    size_t code_bytes;
+    size_t scratch_bytes; /* of a launch, or of each of its threads; 0 if scalars decide it */
+    uint32_t lanes;       /* of its vectors; 1: scalar code */
 } tolk_program_info;
 TOLK_API tolk_status tolk_program_get_info(const tolk_program *program, tolk_program_info *out);
 /* The i-th parameter, in ascending slot order: buffers and scalars, info.n_bufs + info.n_vals of

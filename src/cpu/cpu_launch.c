@@ -76,6 +76,7 @@ typedef struct job {
     int64_t from, to;       /* the iterations of this part of the launch ... */
     int64_t chunks;         /* ... and how many chunks they are cut into */
     void *scratch;
+    size_t stride;               /* from one thread's scratch to the next one's; 0: they share it */
     _Atomic int64_t next;        /* next chunk nobody has taken */
     _Atomic int64_t fault_chunk; /* lowest chunk that faulted; chunks if none did */
     pthread_mutex_t fault_lock;
@@ -108,8 +109,11 @@ static bool cancelled(const job *j) {
 static void work(job *j, int thread) {
     const tk_launch *l = j->launch;
     fp_env old = fp_enter();
-    tolk_kenv env = {
-        .size = sizeof env, .scratch = j->scratch, .thread = thread, .cancel = j->cancel};
+    tolk_kenv env = {.size = sizeof env,
+                     .scratch = (char *)j->scratch + (size_t)thread * j->stride,
+                     .thread = thread,
+                     .cancel = j->cancel,
+                     .dynamic_bytes = (int64_t)l->dynamic_bytes};
     while (!cancelled(j)) {
         int64_t c = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
         if (c >= j->chunks)
@@ -125,7 +129,10 @@ static void work(job *j, int thread) {
 
 /* The common case: one chunk on the caller's thread. */
 static void run_inline(tk_launch *l, void *scratch, const _Atomic uint32_t *cancel) {
-    tolk_kenv env = {.size = sizeof env, .scratch = scratch, .cancel = cancel};
+    tolk_kenv env = {.size = sizeof env,
+                     .scratch = scratch,
+                     .cancel = cancel,
+                     .dynamic_bytes = (int64_t)l->dynamic_bytes};
     l->fn(l->bufs, l->vals, 0, l->span, &env);
     l->faulted = env.fault != 0;
     l->fault_slot = env.fault_slot;
@@ -301,11 +308,21 @@ static void run_chunks(job *j, int threads) {
     tk_gate_leave(&gate);
 }
 
+/* Of scratch memory that each thread has of its own: whole cache lines. */
+static size_t stride_of(const tk_launch *l) {
+    return (l->scratch_bytes + 127) & ~(size_t)127;
+}
+
 /* The iterations [from, to), in chunks. */
 static void run_part(tk_launch *l, int64_t from, int64_t to, void *scratch,
                      const _Atomic uint32_t *cancel, _Atomic uint32_t *stop, int threads) {
-    job j = {
-        .launch = l, .cancel = cancel, .stop = stop, .from = from, .to = to, .scratch = scratch};
+    job j = {.launch = l,
+             .cancel = cancel,
+             .stop = stop,
+             .from = from,
+             .to = to,
+             .scratch = scratch,
+             .stride = l->scratch_per_thread ? stride_of(l) : 0};
     double pieces = l->work / CHUNK_WORK;
     j.chunks = pieces > 1e6 ? 1000000 : (int64_t)pieces + 1;
     if (threads > 1 && j.chunks < 4 * (int64_t)threads)
@@ -367,6 +384,23 @@ static tolk_status run_placed(place *p, tolk_error *err) {
     return TOLK_OK;
 }
 
+/* Scratch memory for as many of *threads as there is memory for. *bytes: allocated. NULL: none. */
+static void *big_scratch(const tolk_allocator *al, const tk_launch *l, int *threads,
+                         size_t *bytes) {
+    size_t each = stride_of(l),
+           n = l->scratch_per_thread && l->work >= PARALLEL_WORK ? (size_t)*threads : 1;
+    void *memory = NULL;
+    for (; n > 0 && !memory; n /= 2) {
+        if (each < l->scratch_bytes || !tk_mul_size(each, n, bytes) ||
+            !tk_add_size(*bytes, 64, bytes))
+            continue;
+        memory = tk_alloc(al, *bytes);
+        if (memory && l->scratch_per_thread)
+            *threads = (int)n;
+    }
+    return memory;
+}
+
 tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *launch,
                           tolk_error *err) {
     launch->faulted = false;
@@ -375,17 +409,18 @@ tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *
     /* Scratch memory is small as a rule: partial results of a few dozen pieces. */
     _Alignas(64) char small[SMALL_SCRATCH];
     void *scratch = small, *memory = NULL;
-    size_t bytes = launch->scratch_bytes + 64;
-    if (launch->scratch_bytes > sizeof small) {
-        memory = tk_alloc(&device->ctx->al, bytes);
+    size_t bytes = 0;
+    int threads = (int)max_threads;
+    if (launch->scratch_bytes > sizeof small ||
+        (launch->scratch_bytes && launch->scratch_per_thread && launch->work >= PARALLEL_WORK)) {
+        memory = big_scratch(&device->ctx->al, launch, &threads, &bytes);
         if (!memory)
             return tk_status_nomem(err);
         scratch = (void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
     }
     const _Atomic uint32_t *cancel;
     int slot = tk_device_enter(device, &cancel);
-    place p = {launch, scratch, cancel, slot < 0 ? NULL : &device->slot[slot].half.cancel,
-               (int)max_threads};
+    place p = {launch, scratch, cancel, slot < 0 ? NULL : &device->slot[slot].half.cancel, threads};
     tolk_status st = run_placed(&p, err);
     if (st == TOLK_OK && atomic_load_explicit(cancel, memory_order_relaxed))
         st = tk_status_fail(err, TOLK_E_CANCELLED, TK_NO_NODE, "the launch was cancelled");

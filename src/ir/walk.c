@@ -85,7 +85,8 @@ tolk_status tk_walk_repeated(const tolk_uop *end, tk_walk_list *out) {
     bool ok = tk_vec_push(out, end->src[0]);
     for (; ok && next < out->n; next++) {
         const tolk_uop *u = out->at[next];
-        uint32_t n = tk_uop_is(u, TK_OP_GROUP) ? u->n_src : tk_uop_is(u, TK_OP_END) ? 1 : 0;
+        bool joins = tk_uop_is(u, TK_OP_GROUP) || tk_uop_is(u, TK_OP_BARRIER);
+        uint32_t n = joins ? u->n_src : tk_uop_is(u, TK_OP_END) ? 1 : 0;
         for (uint32_t i = 0; i < n && ok; i++)
             if (!tk_walk_map_get(&seen, u->src[i]->id))
                 ok = tk_walk_map_put(&seen, u->src[i]->id, 1) && tk_vec_push(out, u->src[i]);

@@ -36,8 +36,8 @@ tolk_status tk_walk(const tolk_uop *root, tk_walk_list *out);
 tolk_status tk_walk_gated(const tolk_uop *root, bool (*enter)(const tolk_uop *u, void *user),
                           void *user, tk_walk_list *out);
 
-/* Append what an END of a kernel repeats: its effect, the effects of groups among them, and those
- * of ENDs in it; each once. Errors: TOLK_E_NOMEM. */
+/* Append what an END of a kernel repeats: its effect, the effects of groups and barriers among
+ * them, and those of ENDs in it; each once. Errors: TOLK_E_NOMEM. */
 tolk_status tk_walk_repeated(const tolk_uop *end, tk_walk_list *out);
 
 /* The ranges that the nodes below a root depend on (docs/ir.md, "Ranges"). */

@@ -17,11 +17,13 @@ typedef struct tk_launch {
     tk_kernel_fn fn;
     void *const *bufs;
     const int64_t *vals;
-    int64_t span;         /* iterations of the flattened global range */
-    double work;          /* operations and bytes of the whole launch: how long it may take */
-    int64_t pieces;       /* the iterations from this one on wait for all before; 0: none waits */
-    size_t scratch_bytes; /* one for all threads of the launch */
-    uint64_t frame_bytes; /* that fn takes of a stack, where they are more than a page, else 0 */
+    int64_t span;   /* iterations of the flattened global range */
+    double work;    /* operations and bytes of the whole launch: how long it may take */
+    int64_t pieces; /* the iterations from this one on wait for all before; 0: none waits */
+    size_t scratch_bytes;
+    bool scratch_per_thread; /* else one for all threads of the launch */
+    size_t dynamic_bytes;    /* of the dynamic local buffer, in scratch_bytes too */
+    uint64_t frame_bytes;    /* that fn takes of a stack, where they are more than a page, else 0 */
     /* Set by the backend when accesses were out of range: the first one of the lowest iteration. */
     bool faulted;
     uint32_t fault_slot;

@@ -125,6 +125,7 @@ typedef struct writer {
     const tk_meta_view *m;
     const char *symbol;
     size_t n_params;
+    int64_t scratch_bytes;
 } writer;
 
 static const char *given_name(const writer *w, size_t i) {
@@ -550,18 +551,20 @@ static const char kenv_text[] =
     "/* What a kernel gets beside its arguments, one for each thread that calls it. */\n"
     "typedef struct tolk_kenv {\n"
     "    uint64_t size;          /* sizeof(tolk_kenv) */\n"
-    "    void *scratch;          /* aligned to 64; the threads of one run share it */\n"
+    "    void *scratch;          /* aligned to 64; see the kernel's SCRATCH_BYTES */\n"
     "    int64_t thread;         /* number of the thread, from 0 */\n"
     "    const uint32_t *cancel; /* never NULL; not 0: leave the loops that look at it */\n"
     "    uint32_t fault;         /* 0 before; the first access out of range sets it to 1 ... */\n"
     "    uint32_t fault_slot;    /* ... and tells the slot of its parameter */\n"
     "    int64_t fault_index;    /* ... and the element */\n"
+    "    int64_t dynamic_bytes;  /* 0 */\n"
     "} tolk_kenv;\n"
     "#endif\n\n";
 _Static_assert(offsetof(tolk_kenv, size) == 0 && offsetof(tolk_kenv, scratch) == 8 &&
                    offsetof(tolk_kenv, thread) == 16 && offsetof(tolk_kenv, cancel) == 24 &&
                    offsetof(tolk_kenv, fault) == 32 && offsetof(tolk_kenv, fault_slot) == 36 &&
-                   offsetof(tolk_kenv, fault_index) == 40 && sizeof(tolk_kenv) == 48,
+                   offsetof(tolk_kenv, fault_index) == 40 &&
+                   offsetof(tolk_kenv, dynamic_bytes) == 48 && sizeof(tolk_kenv) == 56,
                "kenv_text is the struct of jit/kenv.h");
 
 static void put_top(const writer *w, const tk_target *target) {
@@ -637,6 +640,8 @@ static void put_function(const writer *w) {
             w->symbol);
     if (h->frame_bytes)
         tk_strbuf_fmt(sb, ". It takes %llu bytes of stack", (unsigned long long)h->frame_bytes);
+    if (w->scratch_bytes && h->scratch_per_thread)
+        tk_strbuf_str(sb, ". Each thread has a scratch of its own");
     tk_strbuf_fmt(sb,
                   ". */\n"
                   "void %s(void *const *bufs, const int64_t *vals, int64_t begin, int64_t end,\n"
@@ -645,7 +650,7 @@ static void put_function(const writer *w) {
                   "#define %s_N_VALS %u\n"
                   "#define %s_SCRATCH_BYTES %lluu\n",
                   w->symbol, w->symbol, h->n_bufs, w->symbol, h->n_vals, w->symbol,
-                  (unsigned long long)h->scratch_bytes);
+                  (unsigned long long)w->scratch_bytes);
     if (h->pieces) {
         tk_strbuf_fmt(sb, "#define %s_PIECES ", w->symbol);
         put_i64(sb, h->pieces);
@@ -694,7 +699,7 @@ static void put_caller(const writer *w) {
         "its bounds, or a size negative or too large;\n * nothing was done. Arrays have "
         "the elements that %s_elems says; their number is not\n * checked.",
         w->symbol);
-    if (h->scratch_bytes)
+    if (w->scratch_bytes)
         tk_strbuf_fmt(sb, " tolk_scratch: %s_SCRATCH_BYTES bytes, aligned to 64.", w->symbol);
     tk_strbuf_fmt(sb, " */\nstatic inline int %s_run(", w->symbol);
     for (size_t i = 0; i < w->n_params; i++) {
@@ -702,7 +707,7 @@ static void put_caller(const writer *w) {
         tk_strbuf_fmt(sb, "%s%s%s %s%s", i ? ", " : "", p->is_scalar || p->stored ? "" : "const ",
                       c_type(p->dtype), p->is_scalar ? "" : "*", code_name(w, i, name));
     }
-    if (h->scratch_bytes)
+    if (w->scratch_bytes)
         tk_strbuf_fmt(sb, "%svoid *tolk_scratch", w->n_params ? ", " : "");
     else if (!w->n_params)
         tk_strbuf_str(sb, "void");
@@ -738,7 +743,7 @@ static void put_caller(const writer *w) {
                   "    tolk_env.size = sizeof tolk_env;\n"
                   "    tolk_env.cancel = &tolk_never;\n",
                   w->symbol, h->n_bufs + 1);
-    if (h->scratch_bytes)
+    if (w->scratch_bytes)
         tk_strbuf_str(sb, "    tolk_env.scratch = tolk_scratch;\n");
     tk_strbuf_fmt(sb,
                   "    if (tolk_sizes[0] > 0)\n"
@@ -749,12 +754,19 @@ static void put_caller(const writer *w) {
 
 tolk_status tk_header_write(tolk_ctx *ctx, const tk_meta_view *meta, const tk_target *target,
                             const char *symbol, char **out, size_t *len, tolk_error *err) {
+    const tk_expr_step *scratch = &meta->steps[meta->head->scratch_bytes];
+    if (scratch->op != TK_OP_CONST)
+        return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
+                              "kernel %.60s: scalars decide how much local memory it needs; a C "
+                              "header is written for a constant size",
+                              meta->strings + meta->head->name);
     tk_strbuf sb;
     tk_strbuf_init(&sb, &ctx->al);
     writer w = {.sb = &sb,
                 .m = meta,
                 .symbol = symbol,
-                .n_params = (size_t)meta->head->n_bufs + meta->head->n_vals};
+                .n_params = (size_t)meta->head->n_bufs + meta->head->n_vals,
+                .scratch_bytes = scratch->value};
     put_top(&w, target);
     tk_strbuf_fmt(&sb,
                   "#ifndef %s_h\n#define %s_h\n\n#include <stddef.h>\n#include <stdint.h>\n"

@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a kernel gets beside its arguments, one a thread; scratch is shared by the launch's threads.
- * The layout is part of the code version. */
+/* What a kernel gets beside its arguments, one a thread. scratch: partial results that the launch's
+ * threads share, or local memory of the group at hand, which each thread has of its own (the
+ * program says which). The layout is part of the code version. */
 typedef struct tolk_kenv {
     uint64_t size;                  /* sizeof(tolk_kenv) */
     void *scratch;                  /* aligned to 64; as many bytes as the program says */
@@ -19,8 +20,9 @@ typedef struct tolk_kenv {
     uint32_t fault;                 /* set to 1 by the first access out of bounds */
     uint32_t fault_slot;            /* slot of its param; UINT32_MAX for scratch */
     int64_t fault_index;            /* the element index that was out of bounds */
+    int64_t dynamic_bytes;          /* of the dynamic local buffer, the last one in scratch */
 } tolk_kenv;
-_Static_assert(offsetof(tolk_kenv, fault) == 32 && sizeof(tolk_kenv) == 48, "known to the code");
+_Static_assert(offsetof(tolk_kenv, fault) == 32 && sizeof(tolk_kenv) == 56, "known to the code");
 
 /* Runs the iterations [begin, end) of the flattened global range. bufs: buffer params in ascending
  * slot order; vals: scalar params in ascending slot order, floats as bits in the low bytes. */

@@ -512,6 +512,16 @@ LLVMValueRef tk_llvm_build_stream(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef 
     return s;
 }
 
+LLVMValueRef tk_llvm_build_rmw_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                   LLVMValueRef x, bool is_or) {
+    if (!address || !x || !legal(f, TK_LEGAL_RMW, dtype, dtype))
+        return NULL;
+    LLVMAtomicRMWBinOp op = is_or                        ? LLVMAtomicRMWBinOpOr
+                            : tolk_dtype_is_float(dtype) ? LLVMAtomicRMWBinOpFAdd
+                                                         : LLVMAtomicRMWBinOpAdd;
+    return LLVMBuildAtomicRMW(f->b, op, address, x, LLVMAtomicOrderingMonotonic, 0);
+}
+
 /* The four masked intrinsics differ in the order of their arguments. */
 static LLVMValueRef masked(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef address,
                            LLVMValueRef mask, LLVMValueRef x) {

@@ -112,6 +112,10 @@ LLVMValueRef tk_llvm_build_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef a
 /* A store around the caches; address must be aligned to the value, or to 64 if that is larger. */
 LLVMValueRef tk_llvm_build_stream(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
                                   LLVMValueRef x);
+/* Add x to what is there, at once as other threads see it. x: a scalar in memory form; is_or: or
+ * its bits instead. address must be aligned to it. */
+LLVMValueRef tk_llvm_build_rmw_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                   LLVMValueRef x, bool is_or);
 LLVMValueRef tk_llvm_build_masked_load(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
                                        LLVMValueRef mask, LLVMValueRef alt);
 LLVMValueRef tk_llvm_build_masked_store(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,

@@ -67,7 +67,7 @@ typedef struct emitter {
     size_t set_words;
     uint32_t next_set;
     uint32_t widest;         /* bytes */
-    uint64_t local_bytes;    /* of local buffers so far */
+    LLVMValueRef local_end;  /* i64: bytes of local buffers so far; NULL: there is none */
     bool streaming;          /* in the body for buffers that are aligned (GPU: vectors, too) */
     LLVMBasicBlockRef leave; /* where a cancelled loop goes; NULL: none so far */
     LLVMValueRef cancel;     /* address of the flag */
@@ -266,6 +266,8 @@ static uint32_t alu_cost(const emitter *e, const tolk_uop *u) {
 static uint32_t cost_of(const emitter *e, const tolk_uop *u) {
     tk_op op = tk_uop_op(u);
     uint32_t n = pieces_of(e, u), spills = n > 8 ? n / 2 : 0;
+    if (op == TK_OP_ATOMIC_ADD)
+        return 16 * tk_uop_lanes(u->src[1]);
     if (op == TK_OP_LOAD || op == TK_OP_STORE)
         return access_cost(e, u) + spills;
     if (tk_op_is_alu(op))
@@ -532,9 +534,20 @@ static bool close_if(emitter *e, const tolk_uop *u) {
 
 /* ---- memory ---- */
 
+/* Elements of the dynamic local buffer in this launch. */
+static LLVMValueRef dynamic_elements(emitter *e, const tolk_uop *buffer) {
+    tk_llvm_fn *f = &e->f;
+    LLVMValueRef at = tk_llvm_build_address(
+        f, TOLK_U8, f->env, tk_llvm_build_const(f, TOLK_INDEX, offsetof(tolk_kenv, dynamic_bytes)),
+        true);
+    LLVMValueRef bytes = tk_llvm_build_load(f, TOLK_INDEX, at);
+    LLVMValueRef each = tk_llvm_build_const(f, TOLK_INDEX, tolk_dtype_bytes(buffer->dtype));
+    return tk_llvm_build_bin(f, TK_LEGAL_UDIV, TOLK_U64, bytes, each);
+}
+
 static bool describe(emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_access *a) {
     const tolk_uop *place = u->src[0], *buffer = strip(place->src[0]);
-    bool is_store = tk_uop_is(u, TK_OP_STORE);
+    bool adds = tk_uop_is(u, TK_OP_ATOMIC_ADD), is_store = adds || tk_uop_is(u, TK_OP_STORE);
     if (!tk_uop_is(place, TK_OP_INDEX) || place->n_src != 2)
         return broken(e, u, "operand 0 is no place in a buffer");
     const tolk_uop *size = buffer->n_src ? buffer->src[0] : NULL;
@@ -549,9 +562,15 @@ static bool describe(emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_ac
     if (!wide(e, place->src[1], &a->index) || (a->gated && !wide(e, u->src[2], &a->gate)) ||
         ((is_store || a->gated) && !wide(e, u->src[1], &a->value)))
         return false;
-    bool inbounds = tk_uop_int(u, is_store ? TK_A_STORE_INBOUNDS : TK_A_LOAD_INBOUNDS) != 0;
+    bool inbounds = tk_uop_int(u, adds       ? TK_A_ATOMIC_ADD_INBOUNDS
+                                  : is_store ? TK_A_STORE_INBOUNDS
+                                             : TK_A_LOAD_INBOUNDS) != 0;
     if (inbounds)
         return e->f.status == TOLK_OK;
+    if (tk_uop_is(buffer, TK_OP_BUFFER) && tk_uop_int(buffer, TK_A_BUFFER_DYNAMIC)) {
+        a->size = dynamic_elements(e, buffer);
+        return e->f.status == TOLK_OK;
+    }
     if (!size)
         return broken(e, buffer, "no number of elements to check an access against");
     a->size = value(e, size);
@@ -813,8 +832,8 @@ static bool emit_alu(emitter *e, const tolk_uop *u) {
 /* Local memory: a piece of the launch's scratch memory, on cache lines of its own. */
 static bool emit_local(emitter *e, const tolk_uop *u) {
     tk_llvm_fn *f = &e->f;
-    if (!tk_llvm_legal_type(u->dtype) || !u->n_src || !tk_uop_is_const(u->src[0]) ||
-        tk_uop_int(u, TK_A_BUFFER_DYNAMIC)) {
+    bool dynamic = tk_uop_int(u, TK_A_BUFFER_DYNAMIC);
+    if (!tk_llvm_legal_type(u->dtype) || (!u->n_src && !dynamic)) {
         tk_llvm_build_unsupported(f, "local memory of this kind,", u->dtype);
         return false;
     }
@@ -822,10 +841,22 @@ static bool emit_local(emitter *e, const tolk_uop *u) {
         f, TOLK_U8, f->env, tk_llvm_build_const(f, TOLK_INDEX, offsetof(tolk_kenv, scratch)), true);
     LLVMValueRef scratch = LLVMBuildLoad2(f->b, tk_llvm_build_pointer_type(f), at, "");
     LLVMSetAlignment(scratch, 8);
-    uint64_t bytes = tk_uop_bits(u->src[0]) * tolk_dtype_bytes(u->dtype);
-    LLVMValueRef base = tk_llvm_build_address(
-        f, TOLK_U8, scratch, tk_llvm_build_const(f, TOLK_INDEX, e->local_bytes), true);
-    e->local_bytes += (bytes + 63) & ~(uint64_t)63;
+    LLVMValueRef zero = tk_llvm_build_zero(f, TOLK_INDEX);
+    LLVMValueRef offset = e->local_end ? e->local_end : zero;
+    LLVMValueRef base = tk_llvm_build_address(f, TOLK_U8, scratch, offset, true);
+    if (dynamic) /* the last one */
+        return set_value(e, u, base);
+    /* As tk_items_scratch() adds them up. */
+    uint64_t each = tolk_dtype_bytes(u->dtype) * tk_uop_lanes(u);
+    LLVMValueRef bytes = value(e, u->src[0]);
+    bytes = tk_llvm_build_bin(f, TK_LEGAL_SMAX, TOLK_INDEX, bytes, zero);
+    bytes = tk_llvm_build_bin(f, TK_LEGAL_MUL, TOLK_INDEX, bytes,
+                              tk_llvm_build_const(f, TOLK_INDEX, each));
+    bytes = tk_llvm_build_bin(f, TK_LEGAL_ADD, TOLK_INDEX, bytes,
+                              tk_llvm_build_const(f, TOLK_INDEX, 63));
+    bytes = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_INDEX, bytes,
+                              tk_llvm_build_const(f, TOLK_INDEX, ~(uint64_t)63));
+    e->local_end = tk_llvm_build_bin(f, TK_LEGAL_ADD, TOLK_INDEX, offset, bytes);
     return set_value(e, u, base);
 }
 
@@ -850,6 +881,10 @@ static bool emit_node(emitter *e, const tolk_uop *u) {
         return emit_load(e, u);
     case TK_OP_STORE:
         return emit_store(e, u);
+    case TK_OP_ATOMIC_ADD: {
+        tk_llvm_access a;
+        return describe(e, u, u->src[1]->dtype, &a) && tk_llvm_mem_atomic_add(&e->f, &a);
+    }
     case TK_OP_RANGE:
         return open_loop(e, u);
     case TK_OP_IF:
@@ -995,7 +1030,7 @@ static void start_over(emitter *e) {
         e->reg.at[i] = LLVMConstNull(LLVMTypeOf(e->reg.at[i]));
     e->next_set = 0;
     e->saved.n = 0;
-    e->local_bytes = 0;
+    e->local_end = NULL;
 }
 
 /* Threads of a GPU's block, as far as they are known: the most there can be. */

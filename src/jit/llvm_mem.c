@@ -367,3 +367,41 @@ bool tk_llvm_mem_store(tk_llvm_fn *f, const tk_llvm_access *a) {
     access(f, &in_memory, false, NULL);
     return f->status == TOLK_OK;
 }
+
+/* One lane, where its gate is true and its element is inside. */
+static void add_lane(tk_llvm_fn *f, const tk_llvm_access *a, LLVMValueRef bits, uint32_t lane) {
+    tolk_dtype m = tk_llvm_build_memory_dtype(a->dtype), element = tk_dtype_scalar(m);
+    LLVMValueRef index = lane_index(f, a, lane), x = tk_llvm_wide_lane(f, m, &a->value, lane);
+    LLVMValueRef gate = gate_lane(f, a, bits, lane);
+    LLVMBasicBlockRef done = tk_llvm_build_block(f, "added");
+    if (gate) {
+        LLVMBasicBlockRef add = tk_llvm_build_block(f, "add");
+        tk_llvm_build_branch(f, gate, add, done, TK_LLVM_EVEN);
+        tk_llvm_build_enter(f, add);
+    }
+    if (a->size) {
+        LLVMBasicBlockRef in = tk_llvm_build_block(f, "inside"),
+                          out = tk_llvm_build_block(f, "outside");
+        tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_ULT, TOLK_U64, index, a->size), in,
+                             out, TK_LLVM_LIKELY);
+        tk_llvm_build_enter(f, out);
+        tk_llvm_lanes_fault(f, a, index);
+        tk_llvm_build_jump(f, done);
+        tk_llvm_build_enter(f, in);
+    }
+    LLVMValueRef at = tk_llvm_build_address(f, element, a->base, index, false);
+    tk_llvm_build_rmw_add(f, element, at, x, tk_dtype_scalar(a->dtype) == TOLK_BOOL);
+    tk_llvm_build_jump(f, done);
+    tk_llvm_build_enter(f, done);
+}
+
+bool tk_llvm_mem_atomic_add(tk_llvm_fn *f, const tk_llvm_access *a) {
+    if (!complete(f, a))
+        return false;
+    tk_llvm_access in_memory = *a;
+    to_memory(f, a->dtype, &in_memory.value);
+    LLVMValueRef bits = gate_bits(f, a);
+    for (uint32_t k = 0; k < tolk_dtype_lanes(a->dtype) && f->status == TOLK_OK; k++)
+        add_lane(f, &in_memory, bits, k);
+    return f->status == TOLK_OK;
+}

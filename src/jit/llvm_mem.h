@@ -23,5 +23,7 @@ typedef struct tk_llvm_access {
 /* False: failed. */
 bool tk_llvm_mem_load(tk_llvm_fn *f, const tk_llvm_access *a, tk_llvm_wide *out);
 bool tk_llvm_mem_store(tk_llvm_fn *f, const tk_llvm_access *a);
+/* Lane by lane, in ascending order. Bool: true is or-ed to the byte. */
+bool tk_llvm_mem_atomic_add(tk_llvm_fn *f, const tk_llvm_access *a);
 
 #endif

@@ -11,6 +11,7 @@
  *   lower_alu.c     elementwise instructions and functions of math.def
  *   lower_memory.c  loads, stores, registers
  *   lower_fold.c    REDUCE and END
+ *   lower_items.c   where work-items meet: barriers, shuffles
  */
 #ifndef TK_JIT_LOWER_H
 #define TK_JIT_LOWER_H
@@ -88,7 +89,7 @@ typedef struct tk_lower {
     int pin;        /* scope that pure nodes may not leave (a branch), 0: none */
     int floor;      /* the same for all but constants and arguments; deeper scopes stay. 0: none */
     int poll_depth; /* loops of this depth look at the cancel flag; 0: none do */
-    int64_t next_axis, next_reg;
+    int64_t next_axis, next_reg, next_local;
 } tk_lower;
 
 bool tk_lower_is_unrolled(tk_axis kind);
@@ -194,9 +195,15 @@ const tolk_uop *tk_lower_reg_load(tk_lower *l, const tolk_uop *buffer, int64_t k
                                   const tolk_uop *token);
 /* Form of one of the kernel's own reg buffers in the program; NULL for other buffers. */
 tk_lower_reg *tk_lower_reg_info(tk_lower *l, const tolk_uop *buffer);
-/* Emit all instances of a LOAD or STORE. */
+/* Emit all instances of a LOAD, and of a STORE or ATOMIC_ADD. */
 bool tk_lower_load(tk_lower *l, const tolk_uop *u);
 bool tk_lower_store(tk_lower *l, const tolk_uop *u);
+
+/* ---- lower_items.c ---- */
+
+/* Emit a BARRIER; and a SHUFFLE, which is an exchange through local memory. */
+bool tk_lower_barrier(tk_lower *l, const tolk_uop *u);
+bool tk_lower_shuffle(tk_lower *l, const tolk_uop *u);
 
 /* ---- lower_fold.c ---- */
 

@@ -118,7 +118,8 @@ static bool has_term(const tolk_uop *gate, const tolk_uop *term) {
 
 /* Memory that others see, by an access that could be outside of it or change it? */
 static bool escapes(const tolk_uop *u) {
-    bool store = tk_uop_is(u, TK_OP_STORE), load = tk_uop_is(u, TK_OP_LOAD);
+    bool store = tk_uop_is(u, TK_OP_STORE) || tk_uop_is(u, TK_OP_ATOMIC_ADD);
+    bool load = tk_uop_is(u, TK_OP_LOAD);
     return (store || (load && !tk_uop_int(u, TK_A_LOAD_INBOUNDS))) &&
            tk_kview_is_global(tk_access_buffer(u->src[0]));
 }

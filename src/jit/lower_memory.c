@@ -27,7 +27,7 @@ static const tolk_uop *memory_op(tk_lower *l, tk_op op, tolk_dtype dtype, const 
                                  const tolk_uop *second, const tolk_uop *gate, bool inbounds) {
     tk_attr attrs[2] = {{.i = inbounds}, {.i = 0}};
     const tolk_uop *src[3] = {place, second, gate};
-    uint32_t n = gate ? 3 : op == TK_OP_STORE ? 2 : 1;
+    uint32_t n = gate ? 3 : op == TK_OP_LOAD ? 1 : 2;
     return tk_uop(l->g, op, dtype, src, n, attrs);
 }
 
@@ -241,10 +241,12 @@ bool tk_lower_store(tk_lower *l, const tolk_uop *u) {
                 place = place_of(l, buffer, at, lanes, &one);
             }
             const tolk_uop *x = tk_lower_vector(l, value, lanes);
-            last = place && x ? memory_op(l, TK_OP_STORE, TOLK_VOID, place, x, gate,
-                                          tk_uop_int(u, TK_A_STORE_INBOUNDS))
+            bool adds = tk_uop_is(u, TK_OP_ATOMIC_ADD);
+            last = place && x ? memory_op(l, tk_uop_op(u), TOLK_VOID, place, x, gate,
+                                          tk_uop_int(u, adds ? TK_A_ATOMIC_ADD_INBOUNDS
+                                                             : TK_A_STORE_INBOUNDS))
                               : NULL;
-            if (last && should_stream(l, u, at, lanes))
+            if (last && !adds && should_stream(l, u, at, lanes))
                 last = streamed(l, last);
         }
         if (!tk_lower_effect(l, last, scope))

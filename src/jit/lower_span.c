@@ -3,12 +3,16 @@
  * The outside of pass_lower: a kernel's global ranges become one flattened range, of which each
  * call of the compiled function runs the part [span_begin, span_end).
  *
+ * Kernels whose work-items meet (items.h) keep their specials: the effects stand one behind another
+ * as one work-item does them, and pass_items makes the flattened range.
+ *
  * Each effect of the sink that is closed by global ranges takes as many iterations of the flattened
  * range as its leading global ranges have together; several effects stand one behind another. What
  * is not closed by global ranges takes one iteration. Where the order of effects matters (AFTER on
  * memory that all see, or one buffer in two effects that are not both unordered) the whole kernel
  * takes one.
  */
+#include "jit/items.h"
 #include "jit/lower.h"
 
 #include "ir/bounds.h"
@@ -67,8 +71,9 @@ static bool touches(const tolk_uop *e, uint8_t *marks) {
         return false;
     for (size_t k = 0; k < v.order.n; k++) {
         const tolk_uop *u = v.order.at[k];
-        bool load = tk_uop_is(u, TK_OP_LOAD);
-        if ((load || tk_uop_is(u, TK_OP_STORE)) && tk_kview_is_global(tk_access_buffer(u->src[0])))
+        bool load = tk_uop_is(u, TK_OP_LOAD), adds = tk_uop_is(u, TK_OP_ATOMIC_ADD);
+        if ((load || adds || tk_uop_is(u, TK_OP_STORE)) &&
+            tk_kview_is_global(tk_access_buffer(u->src[0])))
             marks[tk_access_buffer(u->src[0])->id] |= load ? LOADED : STORED;
     }
     tk_kview_fini(&v);
@@ -261,12 +266,10 @@ static bool find_reg(tk_lower *l, const tolk_uop *b) {
     return reg.program && tk_vec_push(&l->regs, reg);
 }
 
-/* Local memory is listed as it is, each buffer on cache lines of its own. */
+/* Local memory is listed as it is. */
 static bool set_up_buffer(tk_lower *l, const tolk_uop *b) {
     if (tk_uop_int(b, TK_A_BUFFER_SPACE) == TK_SPACE_REG)
         return find_reg(l, b);
-    size_t bytes = (size_t)b->src[0]->attr[0].i * tolk_dtype_bytes(b->dtype);
-    l->p->scratch_bytes += (bytes + 63) & ~(size_t)63;
     return tk_lower_place(l, b) >= 0;
 }
 
@@ -370,7 +373,7 @@ static bool set_up(tk_lower *l) {
 
 static bool lower_span(tk_lower *l, const tk_uops *effects) {
     tolk_graph *g = l->g;
-    bool one = l->in_order;
+    bool one = l->in_order || l->p->items;
     const tolk_uop *total = tk_uop_index_const(g, one ? 1 : 0);
     for (size_t i = 0; i < effects->n && !one && total; i++) {
         const tolk_uop *size = tk_lower_span_size(
@@ -382,11 +385,15 @@ static bool lower_span(tk_lower *l, const tk_uops *effects) {
     l->p->span = total;
     if (work_inside(l, effects) > LONG_WORK)
         l->poll_depth = one ? 1 : 2;
+    /* A program of one work-item: pass_items puts the span around it. */
     const tolk_uop *size1 = tk_sym_add(g, total, tk_uop_index_const(g, 1));
-    const tolk_uop *begin = tk_lower_special(l, "span_begin", size1);
-    const tolk_uop *end = tk_lower_special(l, "span_end", size1);
-    if (!begin || !end)
-        return false;
+    const tolk_uop *begin = NULL, *end = NULL;
+    if (!l->p->items) {
+        begin = tk_lower_special(l, "span_begin", size1);
+        end = tk_lower_special(l, "span_end", size1);
+        if (!begin || !end)
+            return false;
+    }
     const tolk_uop *offset = tk_uop_index_const(g, 0);
     for (size_t i = 0; i < effects->n; i++) {
         if (one) {
@@ -462,7 +469,7 @@ tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     tk_kview_fini(&l.v);
     if (!found)
         return tk_status_nomem(err);
-    kernel = tk_lower_empty(p, kernel, !l.in_order);
+    kernel = tk_lower_empty(p, kernel, !l.in_order && !p->items);
     if (!kernel || !tk_kview_init(&l.v, kernel))
         return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);
     tk_vec_init(&l.unrolled, l.al);
@@ -479,6 +486,7 @@ tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     size_t n = l.v.ranges.n + 1;
     l.range_scope = tk_alloc_zero(l.al, n * sizeof *l.range_scope);
     l.range_value = tk_alloc_zero(l.al, n * sizeof *l.range_value);
+    l.next_local = tk_items_free_slot(&l.v.order);
     p->lanes = 1;
     const tolk_uop *r = NULL;
     bool ok = find_before(&l);

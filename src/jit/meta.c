@@ -32,7 +32,8 @@ static bool is_size(const tk_kview *v, const tolk_uop *size) {
     bool ok = tk_vec_push(&todo, size);
     while (ok && todo.n) {
         const tolk_uop *u = tk_vec_pop(&todo);
-        ok = !tk_uop_is(u, TK_OP_LOAD) && looks++ < TK_EXPR_MAX_STEPS;
+        ok = !tk_uop_is(u, TK_OP_LOAD) && !tk_uop_is(u, TK_OP_SPECIAL) &&
+             looks++ < TK_EXPR_MAX_STEPS;
         for (uint32_t i = 0; i < u->n_src && ok; i++)
             ok = tk_vec_push(&todo, u->src[i]);
     }
@@ -40,9 +41,19 @@ static bool is_size(const tk_kview *v, const tolk_uop *size) {
     return ok;
 }
 
-/* Iterations in which u runs: the product of the sizes of the ranges it depends on. */
-static const tolk_uop *times(tolk_graph *g, const tk_kview *v, const tolk_uop *u) {
+/* Work-items of all groups: the product of the sizes of the specials; 1 if there are none. */
+static const tolk_uop *count_items(tolk_graph *g, const tk_kview *v) {
     const tolk_uop *n = tk_uop_index_const(g, 1);
+    for (size_t k = 0; k < v->order.n && n; k++)
+        if (tk_uop_is(v->order.at[k], TK_OP_SPECIAL))
+            n = tk_sym_mul(g, n, v->order.at[k]->src[0]);
+    return n;
+}
+
+/* Iterations in which u runs: the product of the sizes of the ranges it depends on, in each of the
+ * work-items. */
+static const tolk_uop *times(tolk_graph *g, const tk_kview *v, const tolk_uop *u) {
+    const tolk_uop *n = count_items(g, v);
     const uint64_t *set = tk_kview_set(v, u);
     for (size_t r = 0; r < v->ranges.n && n; r++) {
         if (!tk_set_has(set, (uint32_t)r))
@@ -172,8 +183,8 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
                     .n_bufs = w->params.n_bufs,
                     .n_vals = w->params.n_vals,
                     .lanes = w->p->pass.lanes,
-                    .scratch_bytes = w->p->pass.scratch_bytes,
                     .frame_bytes = frame_bytes,
+                    .scratch_per_thread = w->p->pass.items,
                     .pieces = w->p->pass.pieces,
                     .object_bytes = object_bytes};
     TK_TRY(add_expr(w, w->p->pass.span, &head.span, err));
@@ -182,6 +193,7 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
         TK_TRY(add_expr(w, w->p->pass.grid[d], &head.grid[d], err));
         TK_TRY(add_expr(w, w->p->pass.block[d], &head.block[d], err));
     }
+    TK_TRY(add_expr(w, w->p->pass.scratch, &head.scratch_bytes, err));
     TK_TRY(add_expr(w, count_flops(w->g, v), &head.flops, err));
     TK_TRY(add_expr(w, count_bytes(w, v, false), &head.loaded_bytes, err));
     TK_TRY(add_expr(w, count_bytes(w, v, true), &head.stored_bytes, err));
@@ -297,7 +309,7 @@ bool tk_meta_open(const void *bytes, size_t len, tk_meta_view *out) {
         return false;
     if (!valid_string(&m, h->name) || !valid_string(&m, h->opts) || !valid_steps(&m) ||
         h->span >= h->n_steps || h->flops >= h->n_steps || h->loaded_bytes >= h->n_steps ||
-        h->stored_bytes >= h->n_steps)
+        h->stored_bytes >= h->n_steps || h->scratch_bytes >= h->n_steps)
         return false;
     if (h->is_ptx && (!h->object_bytes || at[h->object_bytes - 1]))
         return false; /* a text ends with NUL */

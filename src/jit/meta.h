@@ -34,8 +34,9 @@ typedef struct tk_meta {
     uint32_t n_bufs, n_vals, n_steps, n_pairs, n_string_bytes;
     uint32_t name, opts; /* offsets into the strings */
     uint32_t lanes;
-    uint16_t span, flops, loaded_bytes, stored_bytes; /* value numbers */
-    uint64_t scratch_bytes, object_bytes;
+    uint16_t span, flops, loaded_bytes, stored_bytes, scratch_bytes; /* value numbers */
+    uint8_t scratch_per_thread, pad;                                 /* else one for all */
+    uint64_t object_bytes;
     uint64_t frame_bytes; /* of the function's stack frame, where more than a page, else 0 */
     int64_t pieces;       /* iterations before the barrier; 0: there is none */
     /* PTX: value numbers of the blocks in x, y, z and of the threads of a block (docs/ptx.md). The

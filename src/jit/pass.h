@@ -25,19 +25,21 @@ typedef struct tk_pass {
     const tolk_uop *given;  /* the kernel as it was given, in g: its params are the arguments */
     const tolk_uop *kernel; /* what launches check for overlap: pass_prepare's result; set by the
                              * pipeline. NULL: no param counts as read-only */
+    bool items;             /* work-items meet: the program is that of one of them (items.h) */
     /* pass_opts leaves this: */
     char *applied; /* the options applied, text of base/strbuf.h; owned by the pipeline */
     /* pass_group leaves this: */
     int64_t pieces; /* iterations of the flattened range before the barrier; 0: there is none */
     /* pass_lower leaves these: */
     const tolk_uop
-        *span; /* iterations of the flattened global range: expression of scalar params */
-    size_t scratch_bytes;
+        *span;      /* iterations of the flattened global range: expression of scalar params */
     uint32_t lanes; /* widest vector */
     /* For a GPU: blocks of the grid and threads of a block in x, y and z, as expressions of scalar
-     * params; scratch_bytes is then the shared memory of a block. */
+     * params; scratch is then the shared memory of a block. */
     const tolk_uop *grid[3], *block[3];
     int64_t most_blocks; /* in x, where that is to be less than what a GPU can; 0: it is not */
+    /* pass_items leaves this: */
+    const tolk_uop *scratch; /* bytes of scratch memory: expression of scalar params */
 } tk_pass;
 
 /* The error that a builder recorded, or an internal one if there is none. */
@@ -52,6 +54,7 @@ tolk_status tk_pass_narrow(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_decompose(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_flatten(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_items(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_scalar(tk_pass *p, const tolk_uop **root, tolk_error *err);
 
 #endif

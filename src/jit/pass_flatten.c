@@ -132,6 +132,8 @@ static const tolk_uop *flatten(void *user, const tk_kview *v, const tolk_uop *u,
     bool buffer = tk_uop_is(u, TK_OP_BUFFER) ||
                   (tk_uop_is(u, TK_OP_PARAM) && tk_uop_int(u, TK_A_PARAM_SPACE) != TK_SPACE_ALU);
     if (buffer) {
+        if (tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_DYNAMIC))
+            return tk_uop_with_src(g, u, src, n);
         const tolk_uop *size = u->n_src ? dims_product(g, src[0]) : tk_uop_index_const(g, 1);
         return size ? tk_uop_with_src(g, u, &size, 1) : NULL;
     }

@@ -3,11 +3,11 @@
  * pass_group: reductions whose pieces can run on several threads at once.
  *
  * Needs:  stage kernel, loop options applied.
- * Leaves: for each REDUCE over one range of kind group_reduce that depends on no loop: its pieces'
- *         results are stored to local memory by an effect of its own over a global range, and the
- *         REDUCE, over a loop now, reads them behind a barrier. The values and their order stay.
- *         p->pieces is the number of iterations before that barrier. Other REDUCEs over such ranges
- *         are left as they are: plain loops.
+ * Leaves: kernels whose work-items meet as they are. In others, for each REDUCE over one range of
+ * kind group_reduce that depends on no loop: its pieces' results are stored to local memory by an
+ * effect of its own over a global range, and the REDUCE, over a loop now, reads them behind a
+ * barrier. The values and their order stay. p->pieces is the number of iterations before that
+ * barrier. Other REDUCEs over such ranges are left as they are: plain loops.
  */
 #include "ir/rewrite.h"
 #include "jit/pass.h"
@@ -113,7 +113,7 @@ tolk_status tk_pass_group(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     TK_VEC(grouped) list;
     tk_vec_init(&list, v.al);
     bool ok = true;
-    for (size_t k = 0; k < v.order.n && ok; k++)
+    for (size_t k = 0; k < v.order.n && ok && !p->items; k++)
         if (is_grouped(&v, v.order.at[k]))
             ok = tk_vec_push(&list, ((grouped){.reduce = v.order.at[k]}));
     const tolk_uop *r = *root;

@@ -73,7 +73,15 @@ static bool emit(tk_lower *l, const tolk_uop *u) {
     case TK_OP_LOAD:
         return tk_lower_load(l, u);
     case TK_OP_STORE:
+    case TK_OP_ATOMIC_ADD:
         return tk_lower_store(l, u);
+    case TK_OP_SHUFFLE:
+        return tk_lower_shuffle(l, u);
+    case TK_OP_SPECIAL:
+        if (!(v = tk_lower_new_values(l, u, 1)))
+            return false;
+        v[0] = tk_lval_uniform(u);
+        return true;
     case TK_OP_AFTER:
         return emit_after(l, u);
     case TK_OP_RANGE: {
@@ -108,15 +116,8 @@ static bool emit(tk_lower *l, const tolk_uop *u) {
             tk_lower_values(l, u)[k] = at;
         }
         return true;
-    case TK_OP_BARRIER: {
-        /* lower_span.c listed it between the two parts of the flattened range. */
-        tk_lval *e = tk_lower_values(l, u->src[0]);
-        const tolk_uop *b = tk_uop(l->g, TK_OP_BARRIER, TOLK_VOID, &e[0].u, 1, NULL);
-        if (!b || !(v = tk_lower_new_values(l, u, 1)))
-            return false;
-        v[0] = tk_lval_uniform(b);
-        return true;
-    }
+    case TK_OP_BARRIER:
+        return tk_lower_barrier(l, u);
     case TK_OP_GROUP:
     case TK_OP_SINK: {
         const tolk_uop *token = NULL;

@@ -35,7 +35,7 @@ tolk_status tk_pass_opts(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     tk_strbuf sb;
     tk_strbuf_init(&sb, p->g->al);
     const tolk_uop *now = without_parents(p, *root);
-    tolk_status st;
+    tolk_status st = TOLK_OK;
     if (!now) {
         st = tk_pass_failed(p, err);
     } else if (p->opts) {
@@ -44,7 +44,7 @@ tolk_status tk_pass_opts(tk_pass *p, const tolk_uop **root, tolk_error *err) {
             st = tk_opt_apply(&now, &opts.at[i], p->strict, err);
     } else if (tk_target_is_gpu(p->target)) {
         st = TOLK_OK; /* a thread for each iteration of the global ranges */
-    } else {
+    } else if (!p->items) {
         st = tk_opt_heuristic(now, p->target->vec_bytes, p->strict, &opts, &now, err);
     }
     for (size_t i = 0; i < opts.n; i++) {

@@ -283,7 +283,7 @@ static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step
 tolk_status tk_pass_peel(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     tolk_graph *g = p->g;
     const tolk_uop *now = *root;
-    for (int peels = 0; peels < MAX_PEELS; peels++) {
+    for (int peels = 0; peels < MAX_PEELS && !p->items; peels++) {
         tk_kview v;
         if (!tk_kview_init(&v, now))
             return tk_status_nomem(err);

@@ -3,17 +3,20 @@
  * pass_prepare: a private copy of the kernel in the form that the other passes expect.
  *
  * Needs:  stage kernel, verified; may belong to another graph.
- * Leaves: stage kernel in p->g. No SPECIAL: grid indices are global ranges closed around the
- *         effects that use them. No gated index: where(valid, i, invalid) became the access's gate.
- *         Ranges whose iterations meet in memory are loops, whatever kind they were given as. Index
- *         arithmetic is simplified. p->given is the kernel before that.
- * Errors: TOLK_E_UNSUPPORTED for work-groups, local memory, barriers, shuffles, atomics, wmma,
- *         naming what was met.
+ * Leaves: stage kernel in p->g. Where work-items do not meet (items.h) there is no SPECIAL: grid
+ *         indices are global ranges and indices of work-items local ranges, closed around the
+ *         effects that use them. Where they do, p->items is set and specials stay. No gated index:
+ *         where(valid, i, invalid) became the access's gate. Ranges whose iterations meet in memory
+ *         are loops, whatever kind they were given as. Index arithmetic is simplified. p->given is
+ *         the kernel before that.
+ * Errors: TOLK_E_UNSUPPORTED for wmma and for atomic_add of narrow floats, naming what was met.
  */
 #include "ir/bounds.h"
+#include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/scalar.h"
 #include "ir/sym.h"
+#include "jit/items.h"
 #include "jit/opt.h"
 #include "jit/pass.h"
 
@@ -32,23 +35,29 @@ static tolk_status unsupported(tolk_error *err, const tolk_uop *u, const char *w
                           tk_op_get(tk_uop_op(u))->name, what);
 }
 
-static tolk_status check_supported(const tolk_uop *u, tolk_error *err) {
-    switch (tk_uop_op(u)) {
-    case TK_OP_SPECIAL: {
-        const char *name = tk_uop_str(u, TK_A_SPECIAL_NAME);
-        if (strncmp(name, "gidx", 4) != 0 && strncmp(name, "idx", 3) != 0)
-            return unsupported(err, u, "work-groups (lidx)");
+/* What makes work-items meet, and atomic_add: not for GPUs. */
+static tolk_status check_gpu(const tolk_uop *u, tolk_error *err) {
+    bool local = tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_LOCAL;
+    if (!local && !tk_uop_is(u, TK_OP_BARRIER) && !tk_uop_is(u, TK_OP_SHUFFLE) &&
+        !tk_uop_is(u, TK_OP_ATOMIC_ADD))
         return TOLK_OK;
-    }
+    return tk_status_fail(err, TOLK_E_UNSUPPORTED, u->id,
+                          "%s: the compiler for GPUs does not have %s",
+                          tk_op_get(tk_uop_op(u))->name, local ? "local memory" : "this op");
+}
+
+static tolk_status check_supported(const tk_pass *p, const tolk_uop *u, tolk_error *err) {
+    if (tk_target_is_gpu(p->target))
+        TK_TRY(check_gpu(u, err));
+    switch (tk_uop_op(u)) {
     case TK_OP_BUFFER:
-        if (tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_LOCAL)
-            return unsupported(err, u, "local memory");
         if (tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_GLOBAL)
             return unsupported(err, u, "global buffers inside a kernel (use a param)");
         return TOLK_OK;
-    case TK_OP_BARRIER:
-    case TK_OP_SHUFFLE:
     case TK_OP_ATOMIC_ADD:
+        if (tk_dtype_is_narrow_float(u->src[1]->dtype))
+            return unsupported(err, u, "it for f16, bf16 and fp8");
+        return TOLK_OK;
     case TK_OP_WMMA:
     case TK_OP_STAGE:
     case TK_OP_SHRINK:
@@ -98,11 +107,15 @@ static const tolk_uop *lift_gates(tolk_graph *g, const tolk_uop *u, const tolk_u
     return r;
 }
 
+/* Axis numbers of ranges that specials become: z is the outermost, work-items stand inside of
+ * groups; far from the axis numbers of the kernel's own ranges. */
+enum { FIRST_AXIS = 1000000, ITEM_AXIS = FIRST_AXIS + 3, END_AXIS = FIRST_AXIS + 6 };
+
 static const tolk_uop *special_range(tolk_graph *g, const tolk_uop *u, const tolk_uop *size) {
-    const char *name = tk_uop_str(u, TK_A_SPECIAL_NAME);
-    int64_t dim = name[strlen(name) - 1] - '0';
-    /* z is the outermost; far from the axis numbers of the kernel's own ranges. */
-    return tk_uop_range(g, size, 1000000 - dim, TK_AXIS_GLOBAL);
+    int dim = 0;
+    bool item = tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), &dim) == TK_SPECIAL_LIDX;
+    return tk_uop_range(g, size, (item ? ITEM_AXIS : FIRST_AXIS) + 2 - dim,
+                        item ? TK_AXIS_LOCAL : TK_AXIS_GLOBAL);
 }
 
 static const tolk_uop *copy_node(tk_pass *p, const tolk_uop *u, const tolk_uop **src) {
@@ -110,10 +123,11 @@ static const tolk_uop *copy_node(tk_pass *p, const tolk_uop *u, const tolk_uop *
     for (uint32_t i = 0; i < u->n_src; i++)
         if (!src[i])
             return NULL;
-    const tolk_uop *r =
-        tk_uop_is(u, TK_OP_SPECIAL) ? special_range(g, u, src[0]) : tk_uop_import(g, u, src);
-    if (r && (tk_uop_is(r, TK_OP_LOAD) || tk_uop_is(r, TK_OP_STORE)) &&
-        tk_uop_is(r->src[0], TK_OP_INDEX)) {
+    const tolk_uop *r = tk_uop_is(u, TK_OP_SPECIAL) && !p->items ? special_range(g, u, src[0])
+                                                                 : tk_uop_import(g, u, src);
+    bool access = r && (tk_uop_is(r, TK_OP_LOAD) || tk_uop_is(r, TK_OP_STORE) ||
+                        tk_uop_is(r, TK_OP_ATOMIC_ADD));
+    if (access && tk_uop_is(r->src[0], TK_OP_INDEX)) {
         const tolk_uop *in[3] = {r->src[0], r->n_src > 1 ? r->src[1] : NULL,
                                  r->n_src > 2 ? r->src[2] : NULL};
         r = lift_gates(g, r, in, r->n_src);
@@ -121,11 +135,30 @@ static const tolk_uop *copy_node(tk_pass *p, const tolk_uop *u, const tolk_uop *
     return r;
 }
 
-/* Close the ranges that came from specials around each effect of the sink. */
+/* Is an atomic_add what happens in this effect? Each work-item adds, whatever the place and the
+ * value depend on. */
+static bool adds(const tk_kview *v, const tolk_uop *effect, bool *failed) {
+    tk_uops todo;
+    tk_vec_init(&todo, v->al);
+    bool ok = tk_vec_push(&todo, effect), found = false;
+    while (ok && todo.n && !found) {
+        const tolk_uop *u = tk_vec_pop(&todo);
+        uint32_t n = tk_uop_is(u, TK_OP_END) ? 1 : tk_uop_is(u, TK_OP_GROUP) ? u->n_src : 0;
+        found = tk_uop_is(u, TK_OP_ATOMIC_ADD);
+        for (uint32_t i = 0; i < n && ok; i++)
+            ok = tk_vec_push(&todo, u->src[i]);
+    }
+    tk_vec_fini(&todo);
+    *failed |= !ok;
+    return found;
+}
+
+/* Close the ranges that came from specials around each effect of the sink that depends on them. */
 static const tolk_uop *close_specials(tk_pass *p, const tolk_uop *sink) {
     tk_kview v;
     if (!tk_kview_init(&v, sink))
         return tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");
+    bool failed = false;
     tk_uops out, src;
     tk_vec_init(&out, p->g->al);
     tk_vec_init(&src, p->g->al);
@@ -134,12 +167,13 @@ static const tolk_uop *close_specials(tk_pass *p, const tolk_uop *sink) {
         const tolk_uop *e = sink->src[i];
         src.n = 0;
         ok = tk_vec_push(&src, e);
-        /* Ascending axis number: z, y, x. */
-        for (int64_t axis = 1000000 - 2; axis <= 1000000; axis++)
+        bool all = adds(&v, e, &failed);
+        for (int64_t axis = FIRST_AXIS; axis < END_AXIS; axis++)
             for (size_t r = 0; r < v.ranges.n && ok; r++)
                 if (tk_uop_int(v.ranges.at[r], TK_A_RANGE_AXIS) == axis &&
-                    tk_kview_depends(&v, e, v.ranges.at[r]))
+                    (all || tk_kview_depends(&v, e, v.ranges.at[r])))
                     ok = tk_vec_push(&src, v.ranges.at[r]);
+        ok = ok && !failed;
         if (ok && src.n > 1)
             e = tk_uop(p->g, TK_OP_END, TOLK_VOID, src.at, src.n, NULL);
         ok = ok && e && tk_vec_push(&out, e);
@@ -186,13 +220,14 @@ tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err) 
     if (!tk_kview_init(&v, *root))
         return tk_status_nomem(err);
     const tolk_uop **map = tk_alloc_zero(v.al, v.n_ids * sizeof *map);
+    p->items = tk_items_meet(&v);
     tk_uops src;
     tk_vec_init(&src, v.al);
     tolk_status st = map ? TOLK_OK : tk_status_nomem(err);
     bool specials = false;
     for (size_t k = 0; k < v.order.n && st == TOLK_OK; k++) {
         const tolk_uop *u = v.order.at[k];
-        st = check_supported(u, err);
+        st = check_supported(p, u, err);
         if (st == TOLK_OK && !tk_vec_resize(&src, u->n_src))
             st = tk_status_nomem(err);
         if (st != TOLK_OK)
@@ -205,7 +240,7 @@ tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err) 
             st = tk_pass_failed(p, err);
     }
     const tolk_uop *r = st == TOLK_OK ? map[(*root)->id] : NULL;
-    if (r && specials)
+    if (r && specials && !p->items)
         r = close_specials(p, r);
     p->given = r;
     if (r)

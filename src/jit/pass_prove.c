@@ -55,7 +55,7 @@ static const tolk_uop *prove(void *user, const tk_kview *v, const tolk_uop *u, c
     (void)v;
     tk_pass *p = user;
     bool load = tk_uop_is(u, TK_OP_LOAD), store = tk_uop_is(u, TK_OP_STORE);
-    if (!load && !store)
+    if (!load && !store && !tk_uop_is(u, TK_OP_ATOMIC_ADD))
         return tk_uop_with_src(p->g, u, src, n);
     const tolk_uop *gate = n == 3 ? src[2] : NULL;
     tk_attr attrs[2] = {{.i = p->bounds == TOLK_BOUNDS_TRUST || tk_access_proved(src[0], gate)},

@@ -27,6 +27,7 @@ static const struct {
     {"decompose", 'D', tk_pass_decompose, TOLK_STAGE_KERNEL},
     {"flatten", 'F', tk_pass_flatten, TOLK_STAGE_KERNEL},
     {"lower", 'L', tk_pass_lower, TOLK_STAGE_PROGRAM},
+    {"items", 'I', tk_pass_items, TOLK_STAGE_PROGRAM},
     {"scalar", 'S', tk_pass_scalar, TOLK_STAGE_PROGRAM},
 };
 enum { N_PASSES = sizeof passes / sizeof *passes, PASS_OPTS = 1 };

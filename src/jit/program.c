@@ -134,6 +134,10 @@ static tolk_status write_key(const build *b, tk_strbuf *sb, tolk_error *err) {
 }
 
 static tolk_status check_span(const tolk_program *p, const bool *wraps, tolk_error *err) {
+    if (wraps[p->meta.head->scratch_bytes])
+        return tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
+                              "kernel %.60s: the bytes of its local memory do not fit 63 bits",
+                              p->meta.strings + p->meta.head->name);
     if (!wraps[p->meta.head->span])
         return TOLK_OK;
     return tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
@@ -314,15 +318,16 @@ tolk_status tolk_program_get_info(const tolk_program *program, tolk_program_info
     if (!program || !out)
         return TOLK_E_ARG;
     const tk_meta *h = program->meta.head;
-    *out = (tolk_program_info){.name = program->meta.strings + h->name,
-                               .opts = program->meta.strings + h->opts,
-                               .n_bufs = h->n_bufs,
-                               .n_vals = h->n_vals,
-                               .cached = program->cached,
-                               .compile_ns = program->compile_ns,
-                               .code_bytes = program->code_bytes,
-                               .scratch_bytes = h->scratch_bytes,
-                               .lanes = h->lanes};
+    *out = (tolk_program_info){
+        .name = program->meta.strings + h->name,
+        .opts = program->meta.strings + h->opts,
+        .n_bufs = h->n_bufs,
+        .n_vals = h->n_vals,
+        .cached = program->cached,
+        .compile_ns = program->compile_ns,
+        .code_bytes = program->code_bytes,
+        .scratch_bytes = program->constant ? (size_t)program->values[h->scratch_bytes] : 0,
+        .lanes = h->lanes};
     return TOLK_OK;
 }
 
@@ -504,7 +509,8 @@ tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const si
                    .span = values[h->span],
                    .work = work_of(h, values),
                    .pieces = h->pieces,
-                   .scratch_bytes = h->scratch_bytes,
+                   .scratch_bytes = (size_t)values[h->scratch_bytes],
+                   .scratch_per_thread = h->scratch_per_thread != 0,
                    .frame_bytes = h->frame_bytes};
     TK_TRY(p->device->backend->launch(p->device, &l, err));
     return l.faulted ? report_fault(p, &l, err) : TOLK_OK;

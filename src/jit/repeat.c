@@ -27,7 +27,8 @@ static int by_id(const void *pa, const void *pb) {
 
 /* First source of an effect that is none; the sources before it are effects that it stands for. */
 static uint32_t inner_effects(const tolk_uop *u) {
-    return tk_uop_is(u, TK_OP_GROUP) ? u->n_src : tk_uop_is(u, TK_OP_END) ? 1 : 0;
+    bool joins = tk_uop_is(u, TK_OP_GROUP) || tk_uop_is(u, TK_OP_BARRIER);
+    return joins ? u->n_src : tk_uop_is(u, TK_OP_END) ? 1 : 0;
 }
 
 /* What the END repeats, those inside of others first. */
@@ -42,7 +43,8 @@ static bool find_effects(repeater *r, const tolk_uop *end) {
 /* A range of surely one iteration is none to depend on, but for the order of registers, which are
  * read before they are stored to in an iteration (ir/before.h). */
 static bool misses_range(const repeater *r, const tolk_uop *end, const tolk_uop *u, uint32_t i) {
-    if (!tk_uop_is(u, TK_OP_STORE) || !tk_uop_is(end->src[i], TK_OP_RANGE) ||
+    bool adds = tk_uop_is(u, TK_OP_ATOMIC_ADD);
+    if ((!tk_uop_is(u, TK_OP_STORE) && !adds) || !tk_uop_is(end->src[i], TK_OP_RANGE) ||
         tk_kview_depends(&r->v, u, end->src[i]))
         return false;
     if (!tk_kview_is_global(tk_access_buffer(u->src[0])))
@@ -89,9 +91,10 @@ static const tolk_uop *repeated(repeater *r, const tolk_uop *end) {
             ok = tk_vec_push(&src, i < inner ? r->to[u->src[i]->id] : u->src[i]);
         if (!ok)
             break;
-        r->to[u->id] = tk_uop_is(u, TK_OP_STORE) ? repeated_store(r, end, u)
-                       : inner                   ? tk_uop_with_src(r->g, u, src.at, src.n)
-                                                 : u;
+        bool access = tk_uop_is(u, TK_OP_STORE) || tk_uop_is(u, TK_OP_ATOMIC_ADD);
+        r->to[u->id] = access  ? repeated_store(r, end, u)
+                       : inner ? tk_uop_with_src(r->g, u, src.at, src.n)
+                               : u;
         ok = r->to[u->id] != NULL;
     }
     tk_vec_fini(&src);

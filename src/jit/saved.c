@@ -44,6 +44,8 @@ static tk_hash128 format(void) {
         sizeof(tolk_kenv),
         offsetof(tk_meta, name),
         offsetof(tk_meta, span),
+        offsetof(tk_meta, scratch_bytes),
+        offsetof(tk_meta, scratch_per_thread),
         offsetof(tk_meta, object_bytes),
         offsetof(tk_meta, frame_bytes),
         offsetof(tk_meta, pieces),
@@ -52,6 +54,7 @@ static tk_hash128 format(void) {
         offsetof(tolk_kenv, cancel),
         offsetof(tolk_kenv, fault),
         offsetof(tolk_kenv, fault_index),
+        offsetof(tolk_kenv, dynamic_bytes),
     };
     char text[4096]; /* a name more than fits would not be seen: asserted */
     size_t n = sizeof layout;

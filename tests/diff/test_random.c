@@ -65,11 +65,14 @@ static void report(const tolk_uop *kernel, variant *v) {
     tolk_free_text(diff.ctx, small);
 }
 
+/* Makes the kernels of the suite at hand. */
+static const tolk_uop *(*make)(tolk_graph *g, uint64_t seed) = tk_gen_kernel;
+
 /* Returns 0, or 1 if something differed. */
 static unsigned run_seed(uint64_t seed) {
     tolk_graph *g;
     assert_int_equal(tolk_graph_create(diff.ctx, &g), TOLK_OK);
-    const tolk_uop *kernel = tk_gen_kernel(g, seed);
+    const tolk_uop *kernel = make(g, seed);
     tolk_error err = TOLK_ERROR_INIT;
     if (!kernel) {
         if (tolk_graph_error(g, &err) != TOLK_OK)
@@ -111,10 +114,10 @@ static unsigned run_seed(uint64_t seed) {
 
 static uint64_t first_seed, n_seeds;
 
-static void test_random_kernels_agree(void **state) {
-    (void)state;
+static void run_suite(const tolk_uop *(*generator)(tolk_graph *g, uint64_t seed), uint64_t full) {
+    make = generator;
     tk_diff_init(&diff);
-    uint64_t n = n_seeds ? n_seeds : tk_test_count(20000), failed = 0, rng = tk_test_seed();
+    uint64_t n = n_seeds ? n_seeds : tk_test_count(full), failed = 0, rng = tk_test_seed();
     for (uint64_t i = 0; i < n && failed < 20; i++)
         failed += run_seed(n_seeds ? first_seed + i : tk_test_rand(&rng));
     printf("%" PRIu64 " kernels, %" PRIu64 " compared variants, %" PRIu64 " launches of code\n", n,
@@ -124,11 +127,25 @@ static void test_random_kernels_agree(void **state) {
     assert_true(n < 100 || diff.optimized > n);
 }
 
+static void test_random_kernels_agree(void **state) {
+    (void)state;
+    run_suite(tk_gen_kernel, 20000);
+}
+
+static void test_random_work_groups_agree(void **state) {
+    (void)state;
+    run_suite(tk_gen_items, 8000);
+}
+
+/* Arguments: a seed, how many from it on, and a pattern of the tests to run. */
 int main(int argc, char **argv) {
     if (argc > 1) {
         first_seed = strtoull(argv[1], NULL, 0);
         n_seeds = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_kernels_agree)};
+    if (argc > 3)
+        cmocka_set_test_filter(argv[3]);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_kernels_agree),
+                                       cmocka_unit_test(test_random_work_groups_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,8 @@ static void lane_op(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dt) {
 static void memory_op(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dt) {
     tolk_dtype mask = tk_dtype_like(TOLK_BOOL, dt), indices = tk_dtype_like(TOLK_INDEX, dt);
     bool scattered = op == TK_LEGAL_GATHER || op == TK_LEGAL_SCATTER;
-    bool gated = op != TK_LEGAL_LOAD && op != TK_LEGAL_STORE && op != TK_LEGAL_STREAM;
+    bool gated =
+        op != TK_LEGAL_LOAD && op != TK_LEGAL_STORE && op != TK_LEGAL_STREAM && op != TK_LEGAL_RMW;
     LLVMValueRef x = operand(f, dt, 0), m = gated ? operand(f, mask, 1) : NULL;
     LLVMValueRef index = scattered ? operand(f, indices, 2) : f->begin;
     LLVMValueRef p = tk_llvm_build_address(f, dt, f->vals, index, false);
@@ -116,6 +117,11 @@ static void memory_op(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dt) {
         break;
     case TK_LEGAL_STREAM:
         tk_llvm_build_stream(f, dt, p, x);
+        break;
+    case TK_LEGAL_RMW:
+        tk_llvm_build_rmw_add(f, dt, p, x, false);
+        if (!tolk_dtype_is_float(dt))
+            tk_llvm_build_rmw_add(f, dt, p, x, true);
         break;
     case TK_LEGAL_MLOAD:
         result(f, dt, tk_llvm_build_masked_load(f, dt, p, m, x));

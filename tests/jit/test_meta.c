@@ -72,7 +72,7 @@ static void test_all_of_it_comes_back(void **state) {
     assert_int_equal(m.head->n_vals, 2);
     assert_int_equal(m.head->lanes, 1);
     assert_int_equal(m.head->pieces, 0);
-    assert_int_equal(m.head->scratch_bytes, 0);
+    assert_int_equal(m.steps[m.head->scratch_bytes].value, 0);
     assert_string_equal(m.strings + m.head->name, "axpy");
     assert_string_equal(m.strings + m.head->opts, "");
     assert_int_equal(m.head->object_bytes, sizeof object);
@@ -152,7 +152,8 @@ static void test_pieces_and_scratch_of_a_long_reduction(void **state) {
     tk_meta_view m;
     assert_true(tk_meta_open(w.bytes, w.len, &m));
     assert_int_equal(m.head->pieces, 16);
-    assert_true(m.head->scratch_bytes >= 16 * 8);
+    assert_true(m.steps[m.head->scratch_bytes].value >= 16 * 8);
+    assert_int_equal(m.head->scratch_per_thread, 0);
     int64_t values[TK_EXPR_MAX_STEPS];
     tk_expr_eval(m.steps, m.head->n_steps, NULL, values, NULL);
     assert_int_equal(values[m.head->span], 17); /* the pieces, and what folds them */

@@ -237,7 +237,10 @@ static tolk_status run_pieces(const tolk_program *p, arguments *x, uint64_t *rng
     int64_t span = values[h->span];
     _Atomic uint32_t cancel;
     atomic_init(&cancel, 0);
-    tolk_kenv env = {.size = sizeof env, .cancel = &cancel};
+    size_t bytes = (size_t)values[h->scratch_bytes];
+    void *scratch = aligned_alloc(64, (bytes + 127) & ~(size_t)63);
+    assert_non_null(scratch);
+    tolk_kenv env = {.size = sizeof env, .scratch = scratch, .cancel = &cancel};
     for (int64_t at = 0; at < span;) {
         int64_t n = 1 + (int64_t)(tk_test_rand(rng) % (uint64_t)(span - at));
         if (n > 9 && tk_test_rand(rng) & 1)
@@ -245,6 +248,7 @@ static tolk_status run_pieces(const tolk_program *p, arguments *x, uint64_t *rng
         p->fn(x->bufs, x->vals, at, at + n, &env);
         at += n;
     }
+    free(scratch);
     return env.fault ? TOLK_E_RANGE : TOLK_OK;
 }
 
@@ -253,7 +257,7 @@ static bool run_code(tk_diff *d, const tolk_program *p, arguments *x, tolk_statu
     for (int k = 0; k < 2; k++) {
         tolk_error err = TOLK_ERROR_INIT;
         place_arrays(x, rng);
-        if (k == 1 && (p->meta.head->pieces || p->meta.head->scratch_bytes))
+        if (k == 1 && p->meta.head->pieces)
             return true;
         tolk_status st = k ? run_pieces(p, x, rng)
                            : tolk_launch(p, x->bufs, x->bytes, x->n_bufs, x->vals, x->n_vals, &err);

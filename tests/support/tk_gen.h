@@ -13,6 +13,9 @@
 /* A kernel in g, verified. NULL: what came out was refused, and the graph's error says why. */
 const tolk_uop *tk_gen_kernel(tolk_graph *g, uint64_t seed);
 
+/* The same, whose work-items meet at barriers, in shuffles and in local memory (tk_gen_items.c). */
+const tolk_uop *tk_gen_items(tolk_graph *g, uint64_t seed);
+
 /* Does it fold floats with add or mul, so that options may change its results by rounding? */
 bool tk_gen_has_float_sum(const tolk_uop *kernel);
 

@@ -52,10 +52,8 @@ static bool is_for_interpreter_only(const tolk_uop *kernel) {
     for (size_t i = 0; i < nodes.n; i++) {
         const tolk_uop *u = nodes.at[i];
         tk_op op = tk_uop_op(u);
-        found |= op == TK_OP_BARRIER || op == TK_OP_SHUFFLE || op == TK_OP_WMMA ||
-                 op == TK_OP_ATOMIC_ADD;
-        found |= op == TK_OP_SPECIAL && tk_uop_str(u, TK_A_SPECIAL_NAME)[0] == 'l';
-        found |= op == TK_OP_BUFFER && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_LOCAL;
+        found |= op == TK_OP_WMMA;
+        found |= op == TK_OP_ATOMIC_ADD && tk_dtype_is_narrow_float(u->src[1]->dtype);
     }
     tk_vec_fini(&nodes);
     return found;

@@ -20,7 +20,7 @@ static const struct {
 } passes[] = {
     {'P', tk_pass_prepare}, {'O', tk_pass_opts},   {'G', tk_pass_group},     {'E', tk_pass_peel},
     {'V', tk_pass_prove},   {'N', tk_pass_narrow}, {'D', tk_pass_decompose}, {'F', tk_pass_flatten},
-    {'L', tk_pass_lower},   {'S', tk_pass_scalar},
+    {'L', tk_pass_lower},   {'I', tk_pass_items},  {'S', tk_pass_scalar},
 };
 
 static const tolk_uop *parse(tolk_graph *g, const char *text) {
@@ -67,12 +67,11 @@ tolk_status tk_stage_try(tk_stage *s, char letter, tolk_error *err) {
         i++;
     const tolk_uop *before = s->root;
     tolk_status st = passes[i].run(&s->pass, &s->root, err);
-    if (st == TOLK_OK && letter != 'L' && letter != 'S')
+    bool program = letter == 'L' || letter == 'I' || letter == 'S';
+    if (st == TOLK_OK && !program)
         assert_non_null(s->root = tk_repeat_effects(s->pass.g, s->root));
     if (st == TOLK_OK)
-        must_verify(s->root,
-                    letter == 'L' || letter == 'S' ? TOLK_STAGE_PROGRAM : TOLK_STAGE_KERNEL,
-                    (char[]){letter, 0});
+        must_verify(s->root, program ? TOLK_STAGE_PROGRAM : TOLK_STAGE_KERNEL, (char[]){letter, 0});
     else
         assert_ptr_equal(s->root, before);
     return st;

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Kernels whose work-items meet: at barriers or shuffles, or in local memory. They keep the form in
+ * which docs/ir.md defines them until pass_lower is done with them: indices are specials, and the
+ * program is what one work-item does. A GPU runs that program as it is. For a CPU pass_items makes
+ * loops over the work-items of a group, from one meeting point to the next.
+ *
+ *   items.c        what is asked of such kernels in several places
+ *   lower_items.c  barriers and shuffles in pass_lower
+ *   items_plan.c   what of a work-item's program is done for the whole group, and what it keeps
+ *                  across meeting points
+ *   pass_items.c   the loops
+ */
+#ifndef TK_JIT_ITEMS_H
+#define TK_JIT_ITEMS_H
+
+#include "jit/kview.h"
+
+enum { TK_ITEMS_DIMS = 3, TK_ITEMS_WARP = 32 };
+
+/* Do work-items of the kernel meet? */
+bool tk_items_meet(const tk_kview *v);
+
+/* Number dim (0..2: x, y, z) of lidx if u is such a SPECIAL, else -1. */
+int tk_items_lidx(const tolk_uop *u);
+
+/* Of a group: the number of its work-items, and of one of them its number, x fastest. size and
+ * index: by dim; NULL where the kernel does not have it. New nodes of g; NULL on failure. */
+const tolk_uop *tk_items_count(tolk_graph *g, const tolk_uop *const size[TK_ITEMS_DIMS]);
+const tolk_uop *tk_items_flat(tolk_graph *g, const tolk_uop *const size[TK_ITEMS_DIMS],
+                              const tolk_uop *const index[TK_ITEMS_DIMS]);
+
+/* Number of the work-item whose value a shuffle gives, where item (a scalar index) asks for lane (a
+ * scalar integer): item xor lane in its warp if there is such a one of `count`, else item. */
+const tolk_uop *tk_items_partner(tolk_graph *g, const tolk_uop *item, const tolk_uop *lane,
+                                 const tolk_uop *count);
+
+/* A new local buffer of `elems` scalars of dtype (index: kept as i64). */
+const tolk_uop *tk_items_buffer(tolk_graph *g, tolk_dtype dtype, const tolk_uop *elems,
+                                int64_t slot);
+/* Storing a value to consecutive elements of such a buffer from `at` on, and loading one of dtype.
+ * token: the instruction that the load stands behind, or NULL. Surely inside. */
+const tolk_uop *tk_items_put(tolk_graph *g, const tolk_uop *buffer, const tolk_uop *at,
+                             const tolk_uop *value);
+const tolk_uop *tk_items_get(tolk_graph *g, const tolk_uop *buffer, const tolk_uop *at,
+                             tolk_dtype dtype, const tolk_uop *token);
+/* A slot that no BUFFER in the list or view has: one above the greatest. */
+int64_t tk_items_free_slot(const tk_uops *nodes);
+
+/* Bytes of local memory of a program, as an expression of scalar params: each buffer in the order
+ * of the list, at a multiple of 64 bytes. Without the dynamic one, which is the last. */
+const tolk_uop *tk_items_scratch(tolk_graph *g, const tolk_uop *linear);
+
+#endif
