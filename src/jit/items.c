@@ -46,23 +46,26 @@ const tolk_uop *tk_items_flat(tolk_graph *g, const tolk_uop *const size[TK_ITEMS
 
 const tolk_uop *tk_items_partner(tolk_graph *g, const tolk_uop *item, const tolk_uop *lane,
                                  const tolk_uop *count) {
-    const tolk_uop *in_warp = tk_uop_index_const(g, TK_ITEMS_WARP - 1);
-    const tolk_uop *zero = tk_uop_index_const(g, 0);
-    const tolk_uop *own = in_warp ? tk_uop2(g, TK_OP_AND, item, in_warp) : NULL;
-    const tolk_uop *far = own ? tk_uop_cast(g, lane, TOLK_INDEX) : NULL;
-    const tolk_uop *other = far ? tk_uop2(g, TK_OP_XOR, own, far) : NULL;
-    if (!other || !zero)
+    uint32_t lanes = tk_uop_lanes(item);
+    const tolk_uop *last = tk_uop_splat(g, tk_uop_index_const(g, TK_ITEMS_WARP - 1), lanes);
+    const tolk_uop *warp = tk_uop_splat(g, tk_uop_index_const(g, TK_ITEMS_WARP), lanes);
+    const tolk_uop *zero = tk_uop_splat(g, tk_uop_index_const(g, 0), lanes);
+    const tolk_uop *yes = tk_uop_splat(g, tk_uop_const(g, TOLK_BOOL, 1), lanes);
+    const tolk_uop *far = tk_uop_cast(g, lane, TOLK_INDEX);
+    if (tk_uop_lanes(lane) == 1)
+        far = tk_uop_splat(g, far, lanes);
+    const tolk_uop *all = tk_uop_splat(g, count, lanes);
+    if (!last || !warp || !zero || !yes || !far || !all)
         return NULL;
-    const tolk_uop *first = tk_uop2(g, TK_OP_SUB, item, own);
+    const tolk_uop *own = tk_uop2(g, TK_OP_AND, item, last);
+    const tolk_uop *other = own ? tk_uop2(g, TK_OP_XOR, own, far) : NULL;
+    const tolk_uop *first = other ? tk_uop2(g, TK_OP_SUB, item, own) : NULL;
     const tolk_uop *at = first ? tk_uop2(g, TK_OP_ADD, first, other) : NULL;
-    const tolk_uop *yes = tk_uop_const(g, TOLK_BOOL, 1);
-    const tolk_uop *negative = tk_uop2(g, TK_OP_CMPLT, other, zero);
-    const tolk_uop *in = negative && yes ? tk_uop2(g, TK_OP_XOR, negative, yes) : NULL;
-    const tolk_uop *near = tk_uop2(g, TK_OP_CMPLT, other, tk_uop_index_const(g, TK_ITEMS_WARP));
-    const tolk_uop *there = at ? tk_uop2(g, TK_OP_CMPLT, at, count) : NULL;
-    if (!in || !near || !there)
-        return NULL;
-    in = tk_uop2(g, TK_OP_AND, in, near);
+    const tolk_uop *negative = at ? tk_uop2(g, TK_OP_CMPLT, other, zero) : NULL;
+    const tolk_uop *near = negative ? tk_uop2(g, TK_OP_CMPLT, other, warp) : NULL;
+    const tolk_uop *there = near ? tk_uop2(g, TK_OP_CMPLT, at, all) : NULL;
+    const tolk_uop *in = there ? tk_uop2(g, TK_OP_XOR, negative, yes) : NULL;
+    in = in ? tk_uop2(g, TK_OP_AND, in, near) : NULL;
     in = in ? tk_uop2(g, TK_OP_AND, in, there) : NULL;
     return in ? tk_uop3(g, TK_OP_WHERE, in, at, item) : NULL;
 }
@@ -80,29 +83,35 @@ const tolk_uop *tk_items_buffer(tolk_graph *g, tolk_dtype dtype, const tolk_uop 
 }
 
 static const tolk_uop *place(tolk_graph *g, const tolk_uop *buffer, const tolk_uop *at) {
-    return buffer && at
-               ? tk_uop(g, TK_OP_INDEX, buffer->dtype, (const tolk_uop *[]){buffer, at}, 2, NULL)
-               : NULL;
+    return buffer && at ? tk_uop(g, TK_OP_INDEX, tolk_dtype_vec(buffer->dtype, tk_uop_lanes(at)),
+                                 (const tolk_uop *[]){buffer, at}, 2, NULL)
+                        : NULL;
 }
 
 const tolk_uop *tk_items_put(tolk_graph *g, const tolk_uop *buffer, const tolk_uop *at,
-                             const tolk_uop *value) {
+                             const tolk_uop *value, const tolk_uop *gate) {
     tk_attr attrs[2] = {{.i = 1}, {.i = 0}};
     const tolk_uop *to = place(g, buffer, at);
     const tolk_uop *x = value && buffer ? tk_uop_cast(g, value, buffer->dtype) : NULL;
-    return to && x ? tk_uop(g, TK_OP_STORE, TOLK_VOID, (const tolk_uop *[]){to, x}, 2, attrs)
-                   : NULL;
+    const tolk_uop *src[3] = {to, x, gate};
+    return to && x ? tk_uop(g, TK_OP_STORE, TOLK_VOID, src, gate ? 3 : 2, attrs) : NULL;
 }
 
 const tolk_uop *tk_items_get(tolk_graph *g, const tolk_uop *buffer, const tolk_uop *at,
-                             tolk_dtype dtype, const tolk_uop *token) {
+                             tolk_dtype dtype, const tolk_uop *gate, const tolk_uop *token) {
     tk_attr attrs[2] = {{.i = 1}, {.i = 0}};
     if (buffer && token)
         buffer =
             tk_uop(g, TK_OP_AFTER, buffer->dtype, (const tolk_uop *[]){buffer, token}, 2, NULL);
     const tolk_uop *from = place(g, buffer, at);
+    if (!from)
+        return NULL;
+    const tolk_uop *zero =
+        tk_uop_splat(g, tk_uop_const(g, buffer->dtype, 0), tolk_dtype_lanes(dtype));
+    const tolk_uop *src[3] = {from, zero, gate};
     const tolk_uop *x =
-        from ? tk_uop(g, TK_OP_LOAD, tk_dtype_like(buffer->dtype, dtype), &from, 1, attrs) : NULL;
+        zero ? tk_uop(g, TK_OP_LOAD, tk_dtype_like(buffer->dtype, dtype), src, gate ? 3 : 1, attrs)
+             : NULL;
     return x ? tk_uop_cast(g, x, tk_dtype_scalar(dtype)) : NULL;
 }
 

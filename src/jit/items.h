@@ -6,6 +6,7 @@
  * loops over the work-items of a group, from one meeting point to the next.
  *
  *   items.c        what is asked of such kernels in several places
+ *   items_lanes.c  work-items as lanes of vectors
  *   lower_items.c  barriers and shuffles in pass_lower
  *   items_plan.c   what of a work-item's program is done for the whole group, and what it keeps
  *                  across meeting points
@@ -30,20 +31,23 @@ const tolk_uop *tk_items_count(tolk_graph *g, const tolk_uop *const size[TK_ITEM
 const tolk_uop *tk_items_flat(tolk_graph *g, const tolk_uop *const size[TK_ITEMS_DIMS],
                               const tolk_uop *const index[TK_ITEMS_DIMS]);
 
-/* Number of the work-item whose value a shuffle gives, where item (a scalar index) asks for lane (a
- * scalar integer): item xor lane in its warp if there is such a one of `count`, else item. */
+/* Number of the work-item whose value a shuffle gives, where item (an index, or one a lane) asks
+ * for lane (an integer, or one a lane): item xor lane in its warp if there is such a one of
+ * `count`, else item.
+ */
 const tolk_uop *tk_items_partner(tolk_graph *g, const tolk_uop *item, const tolk_uop *lane,
                                  const tolk_uop *count);
 
 /* A new local buffer of `elems` scalars of dtype (index: kept as i64). */
 const tolk_uop *tk_items_buffer(tolk_graph *g, tolk_dtype dtype, const tolk_uop *elems,
                                 int64_t slot);
-/* Storing a value to consecutive elements of such a buffer from `at` on, and loading one of dtype.
- * token: the instruction that the load stands behind, or NULL. Surely inside. */
+/* Storing a value to consecutive elements of such a buffer from `at` on, and loading one of dtype,
+ * or one a lane from those places. gate: NULL for always; else 0 is loaded. token: the instruction
+ * that the load stands behind, or NULL. Surely inside where the gate is true. */
 const tolk_uop *tk_items_put(tolk_graph *g, const tolk_uop *buffer, const tolk_uop *at,
-                             const tolk_uop *value);
+                             const tolk_uop *value, const tolk_uop *gate);
 const tolk_uop *tk_items_get(tolk_graph *g, const tolk_uop *buffer, const tolk_uop *at,
-                             tolk_dtype dtype, const tolk_uop *token);
+                             tolk_dtype dtype, const tolk_uop *gate, const tolk_uop *token);
 /* A slot that no BUFFER in the list or view has: one above the greatest. */
 int64_t tk_items_free_slot(const tk_uops *nodes);
 

@@ -136,6 +136,16 @@ bool tk_kview_sizes_depend(const tk_kview *v, const tolk_uop *range) {
     return false;
 }
 
+bool tk_kview_has_meetings(const tk_kview *v, const tolk_uop *range) {
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *u = v->order.at[k];
+        if ((tk_uop_is(u, TK_OP_BARRIER) || tk_uop_is(u, TK_OP_SHUFFLE)) &&
+            tk_kview_depends(v, u, range))
+            return true;
+    }
+    return false;
+}
+
 const tolk_uop *tk_kview_of_kind(tolk_graph *g, const tolk_uop *range, tk_axis kind) {
     tk_attr attrs[4] = {range->attr[0], range->attr[1], {.i = kind}, {.i = 0}};
     return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, range->src, range->n_src, attrs);

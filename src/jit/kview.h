@@ -62,6 +62,11 @@ static inline bool tk_kview_is_global(const tolk_uop *buffer) {
            (tk_uop_is(buffer, TK_OP_BUFFER) &&
             tk_uop_int(buffer, TK_A_BUFFER_SPACE) == TK_SPACE_GLOBAL);
 }
+/* Is it memory at all, or registers of one iteration? */
+static inline bool tk_kview_is_memory(const tolk_uop *buffer) {
+    return !tk_uop_is(buffer, TK_OP_BUFFER) ||
+           tk_uop_int(buffer, TK_A_BUFFER_SPACE) != TK_SPACE_REG;
+}
 static inline tk_axis tk_kview_axis(const tolk_uop *range) {
     return (tk_axis)tk_uop_int(range, TK_A_RANGE_KIND);
 }
@@ -76,6 +81,8 @@ static inline bool tk_kview_is_unordered(const tolk_uop *range) {
 bool tk_kview_meets_lanes(const tk_kview *v, const tolk_uop *range);
 /* Does the size of another loop depend on this one? */
 bool tk_kview_sizes_depend(const tk_kview *v, const tolk_uop *range);
+/* Do work-items meet, at a barrier or in a shuffle, in the iterations of the range? */
+bool tk_kview_has_meetings(const tk_kview *v, const tolk_uop *range);
 /* The range of that name (axis and sub) and size with another kind; NULL on failure. */
 const tolk_uop *tk_kview_of_kind(tolk_graph *g, const tolk_uop *range, tk_axis kind);
 /* The graph below root where the range is a loop of that new axis number. NULL on failure. */

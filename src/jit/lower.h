@@ -64,6 +64,14 @@ typedef struct tk_lower_frame {
     const tolk_uop *acc; /* REDUCE: its accumulators */
 } tk_lower_frame;
 
+/* Work-items as lanes (items_lanes.c). lidx NULL: they are not. */
+typedef struct tk_items_wide {
+    const tolk_uop *lidx, *lane, *value, *guard; /* the index as it was; its range of lanes; the
+                                                    index now; where it is one, NULL: always */
+} tk_items_wide;
+/* The kernel with work-items as lanes, or as it is where that cannot be. NULL on failure. */
+const tolk_uop *tk_items_lanes(tk_pass *p, const tolk_uop *root, tk_items_wide *wide);
+
 typedef struct tk_lower {
     tk_pass *p;
     tolk_graph *g;
@@ -90,6 +98,7 @@ typedef struct tk_lower {
     int floor;      /* the same for all but constants and arguments; deeper scopes stay. 0: none */
     int poll_depth; /* loops of this depth look at the cancel flag; 0: none do */
     int64_t next_axis, next_reg, next_local;
+    tk_items_wide wide;
 } tk_lower;
 
 bool tk_lower_is_unrolled(tk_axis kind);

@@ -62,7 +62,7 @@ static bool carries_state(const tk_kview *v, const tolk_uop *range) {
     uint32_t no = tk_kview_no(v, range);
     for (size_t k = 0; k < v->order.n; k++) {
         const tolk_uop *s = v->order.at[k];
-        if (!tk_uop_is(s, TK_OP_STORE) || tk_kview_is_global(tk_access_buffer(s->src[0])))
+        if (!tk_uop_is(s, TK_OP_STORE) || tk_kview_is_memory(tk_access_buffer(s->src[0])))
             continue;
         if (tk_set_has(tk_kview_set(v, s), no) && !tk_set_has(tk_kview_set(v, s->src[0]), no)) {
             /* Private after all if some other store of the buffer names the range. */
@@ -122,7 +122,7 @@ static bool escapes(const tk_kview *v, const tolk_uop *range) {
     for (size_t k = 0; k < v->order.n; k++) {
         const tolk_uop *s = v->order.at[k];
         const tolk_uop *buffer = tk_uop_is(s, TK_OP_STORE) ? tk_access_buffer(s->src[0]) : NULL;
-        if (!buffer || tk_kview_is_global(buffer) || !tk_kview_depends(v, s, range))
+        if (!buffer || tk_kview_is_memory(buffer) || !tk_kview_depends(v, s, range))
             continue;
         if (tk_lower_indexes(v, buffer, range)) {
             if (meets_in_array(v, buffer, range))
@@ -153,7 +153,7 @@ static bool keeps_kind(const tk_kview *v, const tolk_uop *range) {
     }
     if (!order_allows(v, range) || (tk_kview_sizes_depend(v, range) && !folds_halves(v, range)))
         return false;
-    if (!folds_halves(v, range) && escapes(v, range))
+    if (tk_kview_has_meetings(v, range) || (!folds_halves(v, range) && escapes(v, range)))
         return false;
     return !closed_by_end(v, range) || !carries_state(v, range);
 }
@@ -181,8 +181,8 @@ const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root) {
             if (blocked)
                 return tk_graph_fail(
                     p->g, TOLK_E_UNSUPPORTED,
-                    "reductions over lane ranges that are nested, or that sizes or "
-                    "registers depend on");
+                    "reductions over lane ranges that are nested, or that sizes, registers or "
+                    "barriers depend on");
             return root;
         }
         tk_kview_fini(&v);

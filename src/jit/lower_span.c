@@ -463,6 +463,8 @@ static bool find_before(tk_lower *l) {
 tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     const tolk_uop *kernel = tk_lower_kinds(p, *root);
     tk_lower l = {.p = p, .g = p->g, .al = p->g->al};
+    if (kernel && p->items)
+        kernel = tk_items_lanes(p, kernel, &l.wide);
     if (!kernel || !tk_kview_init(&l.v, kernel))
         return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);
     bool found = find_order(&l.v, &l.in_order);

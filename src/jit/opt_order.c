@@ -103,15 +103,17 @@ static bool moves(const tk_kview *v, const tolk_uop *place, const tolk_uop *rang
 /* registers: is a store to a register an answer, too? */
 static bool is_parallel(const tk_kview *v, const tolk_uop *range, bool registers) {
     uint32_t no = tk_kview_no(v, range);
+    if (tk_kview_has_meetings(v, range))
+        return false;
     for (size_t k = 0; k < v->order.n; k++) {
         const tolk_uop *s = v->order.at[k];
         bool store = tk_uop_is(s, TK_OP_STORE) || tk_uop_is(s, TK_OP_ATOMIC_ADD);
         if (!store || !tk_set_has(tk_kview_set(v, s), no))
             continue;
         const tolk_uop *buffer = tk_access_buffer(s->src[0]);
-        if (!tk_kview_is_global(buffer) && !registers)
+        if (!tk_kview_is_memory(buffer) && !registers)
             continue;
-        if (!tk_kview_is_global(buffer) || !tk_uop_is(s, TK_OP_STORE))
+        if (!tk_kview_is_memory(buffer) || !tk_uop_is(s, TK_OP_STORE))
             return false;
         /* Two iterations may store to one place unless the range moves it; and a load of the same
          * buffer is safe only at the very place that this iteration stores to. */
@@ -135,7 +137,8 @@ static bool is_parallel(const tk_kview *v, const tolk_uop *range, bool registers
 }
 
 bool tk_opt_parallel(const tk_kview *v, const tolk_uop *range) {
-    return tk_kview_is_unordered(range) || is_parallel(v, range, true);
+    return (tk_kview_is_unordered(range) && !tk_kview_has_meetings(v, range)) ||
+           is_parallel(v, range, true);
 }
 
 /* Is the order in which a range of that kind takes stores not that of a loop? */

@@ -195,12 +195,12 @@ static const tolk_uop *slot_for(splitter *s, tolk_dtype dtype, int64_t each) {
 
 static bool keep(splitter *s, const tolk_uop *u) {
     const tolk_uop *at = own_place(s, tk_uop_lanes(u), 0);
-    return place(s, tk_items_put(s->g, s->slot[u->id], at, s->value[u->id]), true);
+    return place(s, tk_items_put(s->g, s->slot[u->id], at, s->value[u->id], NULL), true);
 }
 
 static bool bring_back(splitter *s, const tolk_uop *u) {
     const tolk_uop *at = own_place(s, tk_uop_lanes(u), 0);
-    s->value[u->id] = tk_items_get(s->g, s->slot[u->id], at, u->dtype, s->last);
+    s->value[u->id] = tk_items_get(s->g, s->slot[u->id], at, u->dtype, NULL, s->last);
     return place(s, s->value[u->id], false);
 }
 
@@ -310,9 +310,9 @@ static bool move_reg(splitter *s, const tk_items_reg *reg, const tolk_uop *slot,
                                    : reg_place(s, reg->buffer, k);
         const tolk_uop *x =
             from ? tk_uop(g, TK_OP_LOAD, reg->buffer->dtype, &from, 1, attrs) : NULL;
-        return x && place(s, x, true) && place(s, tk_items_put(g, slot, at, x), true);
+        return x && place(s, x, true) && place(s, tk_items_put(g, slot, at, x, NULL), true);
     }
-    const tolk_uop *x = tk_items_get(g, slot, at, reg->buffer->dtype, s->last);
+    const tolk_uop *x = tk_items_get(g, slot, at, reg->buffer->dtype, NULL, s->last);
     const tolk_uop *to = reg_place(s, reg->buffer, k);
     u = x && to ? tk_uop(g, TK_OP_STORE, TOLK_VOID, (const tolk_uop *[]){to, x}, 2, attrs) : NULL;
     return u && place(s, u, true);
