@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-#   cmake -DROOT=<project> -DLIST=<file> -DOUT=<file.c> -P TolkCodeHash.cmake
+#   cmake -DROOT=<project> -DLIST=<file> -DOUT=<file.c> -DLLVM=<version> -P TolkCodeHash.cmake
 #
 # Writes tk_code_hash (src/jit/code_hash.h): SHA-256 over the names and contents of the files in LIST,
 # the sources that have a part in what code is made. It stands in the key of each cached kernel, so
@@ -16,4 +16,5 @@ endforeach()
 string(SHA256 hash "${all}")
 file(WRITE ${OUT} "/* SPDX-License-Identifier: MIT\n *\n * Made by cmake/TolkCodeHash.cmake. */\n"
                   "#include \"jit/code_hash.h\"\n\n"
-                  "const char tk_code_hash[] = \"${hash}\";\n")
+                  "const char tk_code_hash[] = \"${hash}\";\n"
+                  "const char tk_code_llvm[] = \"${LLVM}\";\n")

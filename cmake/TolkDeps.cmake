@@ -41,9 +41,12 @@ else()
     target_compile_options(tolk_dep_omp_flags INTERFACE -fopenmp)
 endif()
 
+# What libtolk.so needs, and with LLVM what the static library does.
+add_library(tolk_deps_core INTERFACE)
+target_link_libraries(tolk_deps_core INTERFACE PkgConfig::XXHASH ${TOLK_OMP_LIBRARY}
+                                               Threads::Threads ${CMAKE_DL_LIBS} m)
 add_library(tolk_deps INTERFACE)
-target_link_libraries(tolk_deps INTERFACE PkgConfig::XXHASH ${TOLK_LLVM_LIBRARY} ${TOLK_OMP_LIBRARY}
-                                          Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_libraries(tolk_deps INTERFACE ${TOLK_LLVM_LIBRARY} tolk_deps_core)
 
 # The soname of a shared library file, as "-l:NAME".
 function(tolk_soname_word library out)

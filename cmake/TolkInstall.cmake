@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# install(): headers, both libraries, the tool, a CMake package (tolk::tolk, tolk::tolk_static) and
+# install(): headers, both libraries and the compiler's, the tool, a CMake package (tolk::tolk, tolk::tolk_static) and
 # tolk.pc. Nothing installed names the folder it was built in.
 include(CMakePackageConfigHelpers)
 
@@ -8,6 +8,8 @@ set(tolk_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tolk)
 install(TARGETS tolk tolk_static EXPORT tolkTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# libtolk.so looks for it in the folder that it is in itself.
+install(TARGETS tolk_llvm_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET tolk-jit)
     file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
     set_target_properties(tolk-jit PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")

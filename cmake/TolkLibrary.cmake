@@ -4,6 +4,9 @@
 #
 #   tolk_base <- tolk_ir <- tolk_jit <- tolk_cpu;  tolk_llvm: every llvm_*.c;  tolk_top: src/tolk.c
 #
+# libtolk.so opens tolk_llvm as a library of its own, libtolk-llvm.so, which holds what it needs of the
+# lower layers itself: they have no variables. The static library holds everything.
+#
 # tolk_upto_<layer> is an archive of that layer and those below it. Tests of the lower layers link it,
 # so that a call upwards does not even link.
 
@@ -32,18 +35,20 @@ set(code_hash ${PROJECT_BINARY_DIR}/generated/code_hash.c)
 add_custom_command(
     OUTPUT ${code_hash}
     COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DLIST=${code_list} -DOUT=${code_hash}
-            -P ${CMAKE_CURRENT_LIST_DIR}/TolkCodeHash.cmake
+            -DLLVM=${TOLK_LLVM_VERSION} -P ${CMAKE_CURRENT_LIST_DIR}/TolkCodeHash.cmake
     DEPENDS ${code_files} ${code_list} ${CMAKE_CURRENT_LIST_DIR}/TolkCodeHash.cmake
     COMMENT "Hashing the sources that shape generated code"
     VERBATIM)
 add_custom_target(tolk_code_hash DEPENDS ${code_hash})
 
 file(GLOB llvm_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*/llvm_*.c)
+set(module_open ${PROJECT_SOURCE_DIR}/src/jit/module_open.c)
+set(module_linked ${PROJECT_SOURCE_DIR}/src/jit/module_linked.c)
 set(tolk_objects)
 set(tolk_layers base ir jit cpu)
 foreach(layer IN LISTS tolk_layers)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.c)
-    list(REMOVE_ITEM sources ${llvm_sources})
+    list(REMOVE_ITEM sources ${llvm_sources} ${module_open} ${module_linked})
     if(layer STREQUAL "jit")
         list(APPEND sources ${code_hash})
     endif()
@@ -60,11 +65,24 @@ add_dependencies(tolk_jit tolk_code_hash)
 if(TARGET tolk_cpu)
     target_link_libraries(tolk_cpu PRIVATE tolk_dep_omp_flags)
 endif()
-if(llvm_sources)
-    tolk_object_library(tolk_llvm ${llvm_sources})
-    target_link_libraries(tolk_llvm PRIVATE tolk_dep_llvm_headers)
-    list(APPEND tolk_objects $<TARGET_OBJECTS:tolk_llvm>)
+tolk_object_library(tolk_llvm ${llvm_sources})
+target_link_libraries(tolk_llvm PRIVATE tolk_dep_llvm_headers)
+tolk_object_library(tolk_module_open ${module_open})
+target_compile_definitions(tolk_module_open PRIVATE TOLK_LIBDIR="${CMAKE_INSTALL_FULL_LIBDIR}")
+tolk_object_library(tolk_module_linked ${module_linked})
+
+add_library(tolk_llvm_needs STATIC EXCLUDE_FROM_ALL ${tolk_objects})
+set_target_properties(tolk_llvm_needs PROPERTIES LINKER_LANGUAGE C)
+set(map ${PROJECT_SOURCE_DIR}/cmake/libtolk-llvm.map)
+add_library(tolk_llvm_module MODULE $<TARGET_OBJECTS:tolk_llvm>)
+set_target_properties(tolk_llvm_module PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME tolk-llvm
+                                                  LINK_DEPENDS ${map})
+target_link_libraries(tolk_llvm_module PRIVATE tolk_flags tolk_llvm_needs tolk_deps)
+target_link_options(tolk_llvm_module PRIVATE -Wl,--version-script=${map})
+if(NOT TOLK_SANITIZE)
+    target_link_options(tolk_llvm_module PRIVATE -Wl,-z,defs)
 endif()
+
 file(GLOB top_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 if(top_sources)
     tolk_object_library(tolk_top ${top_sources})
@@ -72,19 +90,21 @@ if(top_sources)
 endif()
 
 # Shared: what programs use. The objects know nothing of each other's flags; the link needs them.
-add_library(tolk SHARED ${tolk_objects})
+add_library(tolk SHARED ${tolk_objects} $<TARGET_OBJECTS:tolk_module_open>)
+add_dependencies(tolk tolk_llvm_module)
 add_library(tolk::tolk ALIAS tolk)
 set_target_properties(tolk PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
                                       SOVERSION ${PROJECT_VERSION_MAJOR})
 target_include_directories(tolk PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(tolk PRIVATE $<BUILD_INTERFACE:tolk_flags> $<BUILD_INTERFACE:tolk_deps>)
+target_link_libraries(tolk PRIVATE $<BUILD_INTERFACE:tolk_flags> $<BUILD_INTERFACE:tolk_deps_core>)
 
 set(map ${PROJECT_SOURCE_DIR}/cmake/libtolk.map)
 target_link_options(tolk PRIVATE -Wl,--version-script=${map})
 set_target_properties(tolk PROPERTIES LINK_DEPENDS ${map})
 
-add_library(tolk_static STATIC ${tolk_objects})
+add_library(tolk_static STATIC ${tolk_objects} $<TARGET_OBJECTS:tolk_llvm>
+                               $<TARGET_OBJECTS:tolk_module_linked>)
 add_library(tolk::tolk_static ALIAS tolk_static)
 set_target_properties(tolk_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME tolk)
 target_include_directories(tolk_static PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

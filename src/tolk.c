@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "cpu/cpu_device.h"
-#include "jit/llvm_api.h"
+#include "jit/code_hash.h"
 #include "jit/pipeline.h"
 
 #include <string.h>
@@ -72,8 +72,7 @@ tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len) {
     tk_strbuf sb;
     tk_strbuf_init(&sb, &ctx->al);
     tk_strbuf_fmt(&sb, "{\"version\": \"%d.%d.%d\", \"llvm\": \"%s\", \"devices\": [%s], ",
-                  TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_llvm_version(),
-                  cpu);
+                  TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_code_llvm, cpu);
     tk_strbuf_str(&sb, "\"cache\": {\"dir\": ");
     tk_strbuf_json(&sb, stats.disk_dir);
     tk_strbuf_fmt(&sb, ", \"entries\": %llu, \"bytes\": %llu, \"limit_bytes\": %llu}, ",

@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "cpu/cpu_detect.h"
 #include "cpu/cpu_launch.h"
+#include "cpu/cpu_object.h"
 #include "jit/device.h"
 
 typedef struct cpu {
@@ -63,7 +64,17 @@ static void destroy(tolk_device *device) {
     tk_alloc_free(&device->ctx->al, device->state, sizeof(cpu));
 }
 
-static const tk_backend backend = {"CPU", host, launch, debug_info, destroy};
+/* The loader knows x86-64 objects. */
+static const tk_backend backend = {.framework = "CPU",
+                                   .host = host,
+                                   .launch = launch,
+                                   .debug_info = debug_info,
+                                   .destroy = destroy,
+#if defined(__x86_64__)
+                                   .check = tk_cpu_object_check,
+                                   .load = tk_cpu_object_load
+#endif
+};
 
 tolk_status tk_cpu_device_register(tolk_ctx *ctx, tolk_error *err) {
     cpu *c = tk_alloc_zero(&ctx->al, sizeof *c);

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/strbuf.h"
 #include "jit/cache_disk.h"
+#include "jit/module.h"
 #include "jit/observe.h"
 
 #include <string.h>
@@ -17,7 +18,8 @@ struct tk_binary {
     char *bytes; /* text of base/strbuf.h */
     size_t len;
     pthread_mutex_t link_lock;
-    tk_llvm_code *code; /* NULL until somebody linked it */
+    bool built;           /* in this process */
+    tk_code_linked *code; /* NULL until somebody linked it */
     void *entry;
     tk_observed *observed; /* NULL: nobody was told of it */
 };
@@ -72,7 +74,7 @@ void tk_binary_unref(tolk_ctx *ctx, tk_binary *b) {
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
         return;
     tk_observe_remove(ctx, b->observed);
-    tk_llvm_unlink(ctx, b->code);
+    tk_code_unlink(ctx, b->code);
     tk_strbuf_text_free(&ctx->al, b->bytes);
     pthread_mutex_destroy(&b->link_lock);
     tk_alloc_free(&ctx->al, b, sizeof *b);
@@ -83,15 +85,17 @@ const void *tk_binary_bytes(const tk_binary *b, size_t *len) {
     return b->bytes;
 }
 
-tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n, const char *symbol,
-                           void **entry, size_t *code_bytes, tolk_error *err) {
+tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, const tk_backend *backend, size_t offset,
+                           size_t n, const char *symbol, void **entry, size_t *code_bytes,
+                           tolk_error *err) {
     tolk_status st = TOLK_OK;
     pthread_mutex_lock(&b->link_lock);
     if (!b->code)
-        st = tk_llvm_link(ctx, b->bytes + offset, n, symbol, &b->code, &b->entry, err);
+        st = (b->built || !backend->load ? tk_module_link : backend->load)(
+            ctx, b->bytes + offset, n, symbol, &b->code, &b->entry, err);
     if (st == TOLK_OK) {
         *entry = b->entry;
-        *code_bytes = tk_llvm_code_bytes(b->code);
+        *code_bytes = b->code->used;
     }
     pthread_mutex_unlock(&b->link_lock);
     return st;
@@ -244,7 +248,7 @@ static tolk_status make(tolk_ctx *ctx, cache *c, const void *key, size_t n_key, 
     size_t len;
     *where = TOLK_CACHED_NONE;
     if (!bypass && tk_cache_disk_read(&c->disk, key, n_key, &bytes, &len)) {
-        if (check(bytes, len)) {
+        if (check(user, bytes, len)) {
             *where = TOLK_CACHED_DISK;
         } else {
             atomic_fetch_add(&c->disk.damaged, 1);
@@ -262,6 +266,7 @@ static tolk_status make(tolk_ctx *ctx, cache *c, const void *key, size_t n_key, 
         tk_strbuf_text_free(&ctx->al, bytes);
         return tk_status_nomem(err);
     }
+    (*out)->built = *where == TOLK_CACHED_NONE;
     return TOLK_OK;
 }
 

@@ -7,7 +7,7 @@
 #define TK_JIT_CACHE_H
 
 #include "base/ctx.h"
-#include "jit/llvm_api.h"
+#include "jit/backend.h"
 
 #include <tolk/jit.h>
 
@@ -17,7 +17,7 @@ typedef struct tk_binary tk_binary;
 
 /* Are these the bytes of a kernel, as this version makes them? What the disk cache says that is not
  * is built anew. */
-typedef bool (*tk_cache_check)(const void *bytes, size_t len);
+typedef bool (*tk_cache_check)(void *user, const void *bytes, size_t len);
 /* Makes the bytes; *out is a text of base/strbuf.h. Called with no lock held. */
 typedef tolk_status (*tk_cache_build)(void *user, char **out, size_t *len, tolk_error *err);
 
@@ -40,10 +40,12 @@ tk_binary *tk_binary_ref(tk_binary *b);
 void tk_binary_unref(tolk_ctx *ctx, tk_binary *b);
 /* Its bytes, valid as long as the reference. */
 const void *tk_binary_bytes(const tk_binary *b, size_t *len);
-/* Link the object that is at bytes [offset, offset + n) on first use; the same entry for all.
- * Threads: any. */
-tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, size_t offset, size_t n, const char *symbol,
-                           void **entry, size_t *code_bytes, tolk_error *err);
+/* Link the object that is at bytes [offset, offset + n) on first use; the same entry for all. What
+ * was compiled in this process is linked by the compiler's linker, everything else by the backend's
+ * loader, if it has one. Threads: any. */
+tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, const tk_backend *backend, size_t offset,
+                           size_t n, const char *symbol, void **entry, size_t *code_bytes,
+                           tolk_error *err);
 
 /* Tell perf and GDB, if the environment asks for that, of a binary that was linked; once. It is
  * told again when it goes. Threads: any. */

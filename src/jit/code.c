@@ -163,3 +163,10 @@ void tk_code_free(tolk_ctx *ctx, const tk_code_piece *piece) {
         tk_alloc_free(&ctx->al, s, sizeof *s);
     }
 }
+
+void tk_code_unlink(tolk_ctx *ctx, tk_code_linked *code) {
+    if (!code)
+        return;
+    tk_code_free(ctx, &code->piece);
+    tk_alloc_free(&ctx->al, code, sizeof *code);
+}

@@ -23,4 +23,13 @@ tolk_status tk_code_alloc(tolk_ctx *ctx, size_t bytes, tk_code_piece *out, tolk_
 tolk_status tk_code_seal(tolk_ctx *ctx, tk_code_piece *piece, size_t used, tolk_error *err);
 void tk_code_free(tolk_ctx *ctx, const tk_code_piece *piece);
 
+/* Linked code: a sealed piece. Many may have been linked from objects with the same symbols. */
+typedef struct tk_code_linked {
+    tk_code_piece piece;
+    size_t used; /* bytes of it that code and constants take */
+} tk_code_linked;
+
+/* Remove it and give its memory back; NULL does nothing. Nothing may run in it. */
+void tk_code_unlink(tolk_ctx *ctx, tk_code_linked *code);
+
 #endif

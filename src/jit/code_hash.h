@@ -7,5 +7,7 @@
 
 /* A hash, as hexadecimal digits, of all sources that shape generated code. In every cache key. */
 extern const char tk_code_hash[];
+/* The version of LLVM that makes it: "19.1.7". In every cache key. */
+extern const char tk_code_llvm[];
 
 #endif

@@ -8,12 +8,10 @@
 #include "base/ctx.h"
 #include "base/phases.h"
 #include "ir/uop.h"
+#include "jit/code.h"
 #include "jit/target.h"
 
 typedef enum tk_llvm_form { TK_LLVM_IR, TK_LLVM_ASM, TK_LLVM_OBJ } tk_llvm_form;
-
-/* LLVM's version and build, part of the cache key: "19.1.7". */
-const char *tk_llvm_version(void);
 
 /* Translate a verified program (LINEAR) to one function `symbol` with the ABI of kenv.h and emit
  * it.
@@ -30,16 +28,10 @@ tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop 
                          const char *symbol, tk_llvm_form form, uint64_t *frame_bytes,
                          tk_phases *phases, char **out, size_t *len, tolk_error *err);
 
-/* Linked code. */
-typedef struct tk_llvm_code tk_llvm_code;
 /* Link an object through ORC into executable memory; *entry is the address of symbol.
  * Many codes may have the same symbol. Threads: any. */
 tolk_status tk_llvm_link(tolk_ctx *ctx, const void *object, size_t len, const char *symbol,
-                         tk_llvm_code **out, void **entry, tolk_error *err);
-/* Remove it and give its memory back. Nothing may run in it. */
-void tk_llvm_unlink(tolk_ctx *ctx, tk_llvm_code *code);
-/* Bytes of code memory it takes. */
-size_t tk_llvm_code_bytes(const tk_llvm_code *code);
+                         tk_code_linked **out, void **entry, tolk_error *err);
 /* Frees the pools that ctx holds; called when the context goes. */
 void tk_llvm_fini(tolk_ctx *ctx, void *state);
 

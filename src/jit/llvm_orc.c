@@ -4,8 +4,9 @@
  *
  * ORC is asked for one thing: to place the sections of an object and to apply its relocations.
  * As soon as the address of the function is known the object's tracker is removed, so ORC keeps
- * nothing of it and the next object may use the same names; the memory belongs to the tk_llvm_code.
- * All sections of an object go into one piece, so that relative addresses always reach.
+ * nothing of it and the next object may use the same names; the memory belongs to the
+ * tk_code_linked. All sections of an object go into one piece, so that relative addresses always
+ * reach.
  *
  * Objects are linked in a JITDylib of their own, which sees no other one: LLJIT's main one would
  * find what an object lacks in the process.
@@ -22,11 +23,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-struct tk_llvm_code {
-    tk_code_piece piece;
-    size_t used;
-};
 
 /* The linker of a context. Linking is short and ORC's session is locked anyway: one at a time. */
 typedef struct linker {
@@ -234,9 +230,9 @@ static size_t alignment_bytes(const void *object, size_t len) {
 }
 
 tolk_status tk_llvm_link(tolk_ctx *ctx, const void *object, size_t len, const char *symbol,
-                         tk_llvm_code **out, void **entry, tolk_error *err) {
+                         tk_code_linked **out, void **entry, tolk_error *err) {
     linker *l = state(ctx);
-    tk_llvm_code *code = tk_alloc_zero(&ctx->al, sizeof *code);
+    tk_code_linked *code = tk_alloc_zero(&ctx->al, sizeof *code);
     if (!l || !code) {
         tk_alloc_free(&ctx->al, code, sizeof *code);
         return tk_status_nomem(err);
@@ -271,15 +267,4 @@ tolk_status tk_llvm_link(tolk_ctx *ctx, const void *object, size_t len, const ch
     }
     *out = code;
     return TOLK_OK;
-}
-
-void tk_llvm_unlink(tolk_ctx *ctx, tk_llvm_code *code) {
-    if (!code)
-        return;
-    tk_code_free(ctx, &code->piece);
-    tk_alloc_free(&ctx->al, code, sizeof *code);
-}
-
-size_t tk_llvm_code_bytes(const tk_llvm_code *code) {
-    return code->used;
 }

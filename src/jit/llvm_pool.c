@@ -17,10 +17,6 @@ typedef struct pool {
     tk_llvm_session *free;
 } pool;
 
-const char *tk_llvm_version(void) {
-    return TOLK_LLVM_VERSION;
-}
-
 /* ---- targets ---- */
 
 /* LLVM's registry of targets belongs to the process and has no lock: these, and the gate below, are

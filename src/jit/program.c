@@ -13,6 +13,7 @@
 #include "jit/code_hash.h"
 #include "jit/header.h"
 #include "jit/history.h"
+#include "jit/module.h"
 #include "jit/repro.h"
 
 #include <stdio.h>
@@ -33,6 +34,7 @@ static tolk_status no_stack(tolk_error *err) {
 
 typedef struct build {
     tolk_ctx *ctx;
+    const tk_backend *backend; /* of the device; NULL where nothing is run */
     const tolk_uop *kernel;
     const tolk_compile_opts *opts;
     tk_target target;
@@ -79,9 +81,9 @@ static void make_with(making *m, const char *opts) {
                                      b->opts->strict != 0, TK_PIPELINE_PROGRAM, &p, m->err);
     tk_phases_append(&b->phases, &p.phases);
     if (st == TOLK_OK)
-        st = tk_llvm_emit(b->ctx, &b->target, p.program, SYMBOL,
-                          tk_target_is_gpu(&b->target) ? TK_LLVM_ASM : TK_LLVM_OBJ, &frame_bytes,
-                          &b->phases, &object, &object_bytes, m->err);
+        st = tk_module_emit(b->ctx, &b->target, p.program, SYMBOL,
+                            tk_target_is_gpu(&b->target) ? TK_LLVM_ASM : TK_LLVM_OBJ, &frame_bytes,
+                            &b->phases, &object, &object_bytes, m->err);
     if (st == TOLK_OK) /* text of base/strbuf.h has a NUL behind it, which PTX takes along */
         st = tk_meta_write(&p, p.pass.given, object,
                            object_bytes + (tk_target_is_gpu(&b->target) ? 1 : 0), frame_bytes,
@@ -112,9 +114,12 @@ static tolk_status build_bytes(void *user, char **out, size_t *len, tolk_error *
     return tk_deep_run(COMPILE_STACK, make_bytes, &m) ? m.st : no_stack(err);
 }
 
-static bool check_bytes(const void *bytes, size_t len) {
+static bool check_bytes(void *user, const void *bytes, size_t len) {
+    const build *b = user;
     tk_meta_view view;
-    return tk_meta_open(bytes, len, &view);
+    return tk_meta_open(bytes, len, &view) &&
+           (view.head->is_ptx || !b->backend->check ||
+            b->backend->check(view.object, view.head->object_bytes, SYMBOL, NULL) == TOLK_OK);
 }
 
 /* All that shapes the code, as bytes. */
@@ -125,8 +130,8 @@ static tolk_status write_key(const build *b, tk_strbuf *sb, tolk_error *err) {
         return tk_status_nomem(err);
     tk_strbuf_fmt(sb, "tolk %d.%d.%d code %s llvm %s\nopts %s\nbounds %d strict %d\n",
                   TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_code_hash,
-                  tk_llvm_version(), b->opts->opts ? b->opts->opts : "heuristic",
-                  (int)b->opts->bounds, b->opts->strict != 0);
+                  tk_code_llvm, b->opts->opts ? b->opts->opts : "heuristic", (int)b->opts->bounds,
+                  b->opts->strict != 0);
     tk_strbuf_bytes(sb, &b->target, sizeof b->target);
     tk_strbuf_bytes(sb, text, len);
     tolk_free_text(b->ctx, text);
@@ -168,8 +173,8 @@ static tolk_status open_program(tolk_program *p, tolk_error *err) {
     }
     size_t offset = (size_t)((const char *)p->meta.object - (const char *)bytes);
     void *entry;
-    TK_TRY(tk_binary_link(p->ctx, p->binary, offset, h->object_bytes, SYMBOL, &entry,
-                          &p->code_bytes, err));
+    TK_TRY(tk_binary_link(p->ctx, p->binary, p->device->backend, offset, h->object_bytes, SYMBOL,
+                          &entry, &p->code_bytes, err));
     tk_binary_observe(p->ctx, p->binary, offset, h->object_bytes, p->meta.strings + h->name,
                       SYMBOL);
     memcpy(&p->fn, &entry, sizeof entry); /* an object pointer to a function pointer */
@@ -274,7 +279,7 @@ tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_c
     tolk_ctx *ctx = device->ctx;
     tk_ctx_after_fork(ctx);
     const tk_host *host = device->backend->host(device);
-    build b = {.ctx = ctx, .kernel = sink, .opts = opts};
+    build b = {.ctx = ctx, .backend = device->backend, .kernel = sink, .opts = opts};
     const char *name = target_name(ctx, opts), *missing;
     TK_TRY(tk_target_parse(host, name, &b.target, err));
     if (!tk_target_is_gpu(&b.target) && !tk_target_runs_on(&b.target, host, &missing))
@@ -603,8 +608,8 @@ static tolk_status emit_header(emission *e, const tk_pipeline *p) {
     size_t n;
     uint64_t frame_bytes = 0;
     tk_meta_view view;
-    tolk_status st = tk_llvm_emit(b->ctx, &b->target, p->program, e->symbol, TK_LLVM_OBJ,
-                                  &frame_bytes, NULL, &object, &n, e->err);
+    tolk_status st = tk_module_emit(b->ctx, &b->target, p->program, e->symbol, TK_LLVM_OBJ,
+                                    &frame_bytes, NULL, &object, &n, e->err);
     if (st == TOLK_OK)
         st = tk_meta_write(p, p->pass.given, "", 0, frame_bytes, &bytes, &n, e->err);
     if (st == TOLK_OK && !tk_meta_open(bytes, n, &view))
@@ -628,11 +633,11 @@ static void emit_with(emission *e, const char *opts) {
     else if (st == TOLK_OK && kind == TOLK_EMIT_HEADER)
         st = emit_header(e, &p);
     else if (st == TOLK_OK)
-        st = tk_llvm_emit(b->ctx, &b->target, p.program, e->symbol,
-                          kind == TOLK_EMIT_LLVM  ? TK_LLVM_IR
-                          : kind == TOLK_EMIT_OBJ ? TK_LLVM_OBJ
-                                                  : TK_LLVM_ASM,
-                          NULL, NULL, e->text, e->len, e->err);
+        st = tk_module_emit(b->ctx, &b->target, p.program, e->symbol,
+                            kind == TOLK_EMIT_LLVM  ? TK_LLVM_IR
+                            : kind == TOLK_EMIT_OBJ ? TK_LLVM_OBJ
+                                                    : TK_LLVM_ASM,
+                            NULL, NULL, e->text, e->len, e->err);
     tk_pipeline_fini(&p);
     e->st = st;
 }

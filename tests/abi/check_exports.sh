@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-#   check_exports.sh [--bless] LIBTOLK.SO
+#   check_exports.sh [--bless] LIBTOLK.SO LIBTOLK-LLVM.SO
 #
 # The symbols of libtolk.so are those of exports.txt, and those are what include/tolk declares.
+# libtolk-llvm.so has one, and libtolk.so does not need LLVM.
 # --bless writes exports.txt anew: do that when the API is meant to change.
 set -euo pipefail
 export LC_ALL=C
@@ -38,5 +39,15 @@ compare "$work/have" "$list" "exported, but not in tests/abi/exports.txt"
 compare "$list" "$work/have" "in tests/abi/exports.txt, but not exported"
 compare "$work/decl" "$work/have" "declared in include/tolk, but not exported"
 compare "$work/have" "$work/decl" "exported, but not declared in include/tolk"
+nm -D --defined-only "$2" | awk '{print $NF}' >"$work/module"
+[ "$(cat "$work/module")" = tolk_llvm_module ] || {
+    printf 'symbols of libtolk-llvm.so, expected tolk_llvm_module alone:\n%s\n' "$(cat "$work/module")" >&2
+    bad=1
+}
+needed() { objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'; }
+if needed "$1" | grep -q LLVM || ! needed "$2" | grep -q LLVM; then
+    echo 'LLVM is needed by libtolk.so, or not by libtolk-llvm.so' >&2
+    bad=1
+fi
 echo "$(wc -l <"$work/have") symbols"
 exit $bad

@@ -76,4 +76,11 @@ LD_LIBRARY_PATH=$(pkg-config --variable=libdir tolk) expect "pkg-config" ./user_
 
 if [ -x "$prefix/bin/tolk-jit" ]; then
     "$prefix/bin/tolk-jit" version
+    # The compiler is found where it was moved to.
+    mkdir cache
+    TOLK_CACHE_DIR=$PWD/cache "$prefix/bin/tolk-jit" run "$source/examples/scale.uop" --arg x=1.5 >log 2>&1 &&
+        grep -q 'cache: none' log && grep -q '1024] 4.5' log || {
+        cat log
+        exit 1
+    }
 fi

@@ -45,12 +45,14 @@ typedef struct maker {
     tolk_cached inner_from; /* where that came from */
 } maker;
 
-static bool any(const void *bytes, size_t len) {
+static bool any(void *user, const void *bytes, size_t len) {
+    (void)user;
     (void)bytes, (void)len;
     return true;
 }
 
-static bool not_bad(const void *bytes, size_t len) {
+static bool not_bad(void *user, const void *bytes, size_t len) {
+    (void)user;
     return len != 3 || memcmp(bytes, "bad", 3) != 0;
 }
 

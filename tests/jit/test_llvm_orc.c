@@ -65,8 +65,8 @@ static object returning(int n) {
     return make(rt_text("define i32 @f() {\n  ret i32 %d\n}\n", n));
 }
 
-static tk_llvm_code *linked(const object *o, void **entry) {
-    tk_llvm_code *code = NULL;
+static tk_code_linked *linked(const object *o, void **entry) {
+    tk_code_linked *code = NULL;
     tolk_error err = TOLK_ERROR_INIT;
     if (tk_llvm_link(r.ctx, o->at, o->len, "f", &code, entry, &err) != TOLK_OK)
         fail_msg("%s", err.msg);
@@ -91,22 +91,22 @@ static void test_link_finds_the_function_in_executable_pages(void **state) {
     (void)state;
     object o = returning(42);
     void *entry = NULL;
-    tk_llvm_code *code = linked(&o, &entry);
+    tk_code_linked *code = linked(&o, &entry);
     drop(&o); /* nothing of it is needed any more */
     char perms[5];
     rt_perms(entry, perms);
     assert_string_equal(perms, "r-xp");
     assert_int_equal(call(entry), 42);
-    assert_true(tk_llvm_code_bytes(code) >= 2 && tk_llvm_code_bytes(code) < 4096);
-    tk_llvm_unlink(r.ctx, code);
-    tk_llvm_unlink(r.ctx, NULL);
+    assert_true(code->used >= 2 && code->used < 4096);
+    tk_code_unlink(r.ctx, code);
+    tk_code_unlink(r.ctx, NULL);
 }
 
 /* CG-03 below the compiler: one name, many objects, alive at once and one after the other. */
 static void test_CG_03_objects_with_one_symbol_each_runs_its_own(void **state) {
     (void)state;
     enum { N = 200 };
-    static tk_llvm_code *code[N];
+    static tk_code_linked *code[N];
     static void *entry[N];
     for (int i = 0; i < N; i++) {
         object o = returning(i);
@@ -116,17 +116,17 @@ static void test_CG_03_objects_with_one_symbol_each_runs_its_own(void **state) {
     for (int i = 0; i < N; i++)
         assert_int_equal(call(entry[i]), i);
     for (int i = 0; i < N; i += 2)
-        tk_llvm_unlink(r.ctx, code[i]);
+        tk_code_unlink(r.ctx, code[i]);
     for (int i = 1; i < N; i += 2) {
         assert_int_equal(call(entry[i]), i);
-        tk_llvm_unlink(r.ctx, code[i]);
+        tk_code_unlink(r.ctx, code[i]);
     }
     object o = returning(7);
     char *page = free_page();
     for (int i = 0; i < 100; i++) {
-        tk_llvm_code *again = linked(&o, &entry[0]);
+        tk_code_linked *again = linked(&o, &entry[0]);
         assert_int_equal(call(entry[0]), 7);
-        tk_llvm_unlink(r.ctx, again);
+        tk_code_unlink(r.ctx, again);
     }
     assert_ptr_equal(free_page(), page); /* all of it came back */
     drop(&o);
@@ -157,7 +157,7 @@ static void test_MEM_07_large_and_aligned_constants_are_reached(void **state) {
     object o = make(ir);
     free(ir);
     void *entry;
-    tk_llvm_code *code = linked(&o, &entry);
+    tk_code_linked *code = linked(&o, &entry);
     drop(&o);
     int64_t (*fn)(int64_t);
     memcpy(&fn, &entry, sizeof fn);
@@ -165,13 +165,13 @@ static void test_MEM_07_large_and_aligned_constants_are_reached(void **state) {
     static const int at[] = {0, 1, 1000, ELEMENTS / 2, ELEMENTS - 1};
     for (int i = 0; i < 5; i++)
         assert_int_equal(fn(at[i]), 3 * at[i]);
-    tk_llvm_unlink(r.ctx, code);
+    tk_code_unlink(r.ctx, code);
 }
 
 /* ---- what is refused ---- */
 
 static void refused(const object *o, const char *symbol, const char *names) {
-    tk_llvm_code *code = NULL;
+    tk_code_linked *code = NULL;
     void *entry = NULL;
     tolk_error err = TOLK_ERROR_INIT;
     char *page = free_page();
@@ -187,7 +187,7 @@ static void refused(const object *o, const char *symbol, const char *names) {
     object good = returning(5);
     code = linked(&good, &entry);
     assert_int_equal(call(entry), 5);
-    tk_llvm_unlink(r.ctx, code);
+    tk_code_unlink(r.ctx, code);
     drop(&good);
 }
 
@@ -243,14 +243,14 @@ static tolk_status link_once(const tolk_allocator *al, void *user) {
     opts.allocator = al;
     opts.no_disk_cache = 1;
     tolk_ctx *ctx;
-    tk_llvm_code *code;
+    tk_code_linked *code;
     void *entry;
     tolk_status st = tolk_ctx_create(&opts, &ctx, NULL);
     if (st)
         return st;
     st = tk_llvm_link(ctx, o->at, o->len, "f", &code, &entry, NULL);
     if (!st)
-        tk_llvm_unlink(ctx, code);
+        tk_code_unlink(ctx, code);
     tolk_ctx_destroy(ctx);
     return st;
 }
@@ -274,13 +274,13 @@ static void *link_many(void *arg) {
     const job *j = arg;
     for (int i = 0; i < 100; i++) {
         void *entry;
-        tk_llvm_code *code;
+        tk_code_linked *code;
         if (tk_llvm_link(r.ctx, j->o.at, j->o.len, "f", &code, &entry, NULL)) {
             wrong++;
             continue;
         }
         wrong += call(entry) != j->value;
-        tk_llvm_unlink(r.ctx, code);
+        tk_code_unlink(r.ctx, code);
     }
     return NULL;
 }

@@ -209,7 +209,7 @@ static tolk_kenv run(tolk_ctx *ctx, const tk_target *target, const tolk_uop *lin
                      const char *what) {
     size_t len;
     char *object = emit(ctx, target, linear, what, &len);
-    tk_llvm_code *code;
+    tk_code_linked *code;
     void *entry;
     tolk_error err = TOLK_ERROR_INIT;
     if (tk_llvm_link(ctx, object, len, "kernel", &code, &entry, &err) != TOLK_OK)
@@ -221,7 +221,7 @@ static tolk_kenv run(tolk_ctx *ctx, const tk_target *target, const tolk_uop *lin
     tk_kernel_fn fn;
     memcpy(&fn, &entry, sizeof fn);
     fn((void *const *)bufs, vals, begin, end, &env);
-    tk_llvm_unlink(ctx, code);
+    tk_code_unlink(ctx, code);
     env.cancel = NULL;
     return env;
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The part of the library that uses LLVM. Opening LLVM costs more than a warm start may take, so
+ * libtolk.so keeps it in a library of its own, libtolk-llvm.so, which is opened by the first
+ * compilation that no cache answers (module_open.c). The static library holds it itself
+ * (module_linked.c).
+ */
+#ifndef TK_JIT_MODULE_H
+#define TK_JIT_MODULE_H
+
+#include "base/status.h"
+#include "jit/llvm_api.h"
+
+/* What it gives, at the symbol tolk_llvm_module. Beside size and hash nothing of it may be used
+ * unless both are those of this library. */
+typedef struct tk_module {
+    uint32_t size;    /* sizeof(tk_module) */
+    const char *hash; /* tk_code_hash: of the sources that it was built from */
+    const char *llvm; /* tk_code_llvm: the LLVM that it was built for */
+    /* The functions of llvm_api.h. */
+    tolk_status (*emit)(tolk_ctx *ctx, const tk_target *target, const tolk_uop *linear,
+                        const char *symbol, tk_llvm_form form, uint64_t *frame_bytes,
+                        tk_phases *phases, char **out, size_t *len, tolk_error *err);
+    tolk_status (*link)(tolk_ctx *ctx, const void *object, size_t len, const char *symbol,
+                        tk_code_linked **out, void **entry, tolk_error *err);
+} tk_module;
+
+/* The module, opened if it is not yet. Errors: TOLK_E_UNSUPPORTED: there is none, or it belongs to
+ * another build. Threads: any. */
+tolk_status tk_module_get(const tk_module **out, tolk_error *err);
+
+static inline tolk_status tk_module_emit(tolk_ctx *ctx, const tk_target *target,
+                                         const tolk_uop *linear, const char *symbol,
+                                         tk_llvm_form form, uint64_t *frame_bytes,
+                                         tk_phases *phases, char **out, size_t *len,
+                                         tolk_error *err) {
+    const tk_module *m;
+    TK_TRY(tk_module_get(&m, err));
+    return m->emit(ctx, target, linear, symbol, form, frame_bytes, phases, out, len, err);
+}
+
+static inline tolk_status tk_module_link(tolk_ctx *ctx, const void *object, size_t len,
+                                         const char *symbol, tk_code_linked **out, void **entry,
+                                         tolk_error *err) {
+    const tk_module *m;
+    TK_TRY(tk_module_get(&m, err));
+    return m->link(ctx, object, len, symbol, out, entry, err);
+}
+
+#endif
