@@ -4,6 +4,9 @@
  * process, no cache; the figure is the median. The peer's clock starts with a ready module: object
  * emission at the same level, then ORC with its own memory manager. tolk's clock covers all, from
  * the graph to the callable function.
+ *
+ * Then tolk alone: the quick tier, and the first compilation of a kernel in a process whose code is
+ * in the disk cache. bench/start.sh times whole processes.
  */
 #include "bench.h"
 
@@ -45,7 +48,7 @@ static const tolk_uop *make(tolk_graph *g, int fmas, int k) {
     return tolk_sink(g, &s, 1, "k");
 }
 
-static double time_tolk(int fmas, int k) {
+static double time_tolk(int fmas, int k, tolk_tier tier) {
     tolk_graph *g;
     tolk_error err = TOLK_ERROR_INIT;
     tolk_program *p;
@@ -54,6 +57,7 @@ static double time_tolk(int fmas, int k) {
     const tolk_uop *sink = make(g, fmas, k);
     tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
     opts.no_cache = 1;
+    opts.tier = tier;
     double t = bench_now();
     if (tolk_compile(device, sink, &opts, &p, &err) != TOLK_OK)
         fail("tolk_compile", err.msg);
@@ -80,6 +84,44 @@ static double time_hit(int fmas, int k) {
     tolk_program_unref(p);
     tolk_graph_destroy(g);
     return t;
+}
+
+/* From disk: compiled by one context, looked up by another one with the same directory. */
+static double time_disk(int fmas) {
+    char dir[] = "/tmp/tolk-bench-XXXXXX";
+    double t[KERNELS];
+    tolk_ctx *both[2];
+    tolk_error err = TOLK_ERROR_INIT;
+    if (!mkdtemp(dir))
+        fail("mkdtemp", dir);
+    for (int c = 0; c < 2; c++) {
+        tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
+        opts.cache_dir = dir;
+        tolk_device *cpu;
+        if (tolk_ctx_create(&opts, &both[c], &err) || tolk_device_open(both[c], "CPU", &cpu, &err))
+            fail("context", err.msg);
+        for (int k = 0; k < KERNELS; k++) {
+            tolk_graph *g;
+            tolk_program *p;
+            if (tolk_graph_create(both[c], &g) != TOLK_OK)
+                fail("graph", "no memory");
+            const tolk_uop *sink = make(g, fmas, k);
+            double start = bench_now();
+            if (tolk_compile(cpu, sink, NULL, &p, &err) != TOLK_OK)
+                fail("tolk_compile", err.msg);
+            t[k] = bench_now() - start;
+            tolk_program_info info;
+            tolk_program_get_info(p, &info);
+            if (info.cached != (c ? TOLK_CACHED_DISK : TOLK_CACHED_NONE))
+                fail("disk cache", "no hit");
+            tolk_program_unref(p);
+            tolk_graph_destroy(g);
+        }
+    }
+    tolk_cache_clear(both[1], NULL);
+    tolk_ctx_destroy(both[0]);
+    tolk_ctx_destroy(both[1]);
+    return bench_median(t, KERNELS);
 }
 
 typedef struct bare {
@@ -116,7 +158,9 @@ static double time_bare(bare *b, int fmas, int k) {
     size_t len;
     if (tolk_graph_create(ctx, &g) != TOLK_OK)
         fail("graph", "no memory");
-    if (tolk_emit(ctx, make(g, fmas, k), NULL, TOLK_EMIT_LLVM, &text, &len, &err) != TOLK_OK)
+    tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
+    opts.symbol = "tolk_kernel";
+    if (tolk_emit(ctx, make(g, fmas, k), &opts, TOLK_EMIT_LLVM, &text, &len, &err) != TOLK_OK)
         fail("tolk_emit", err.msg);
     tolk_graph_destroy(g);
     LLVMModuleRef m;
@@ -148,25 +192,30 @@ int main(void) {
     if (tolk_ctx_create(&opts, &ctx, &err) != TOLK_OK ||
         tolk_device_open(ctx, "CPU", &device, &err) != TOLK_OK)
         fail("context", err.msg);
-    double first = time_tolk(0, -1);
+    double first = time_tolk(0, -1, TOLK_TIER_FULL);
     printf("| first compile of the process: %.2f ms, with the context %.2f ms (bar 4 ms) |\n\n",
            first * 1e3, (bench_now() - start) * 1e3);
     bare b;
     bare_init(&b);
     bench_head();
     for (int fmas = 0; fmas <= 64; fmas += 64) {
-        double tolk[KERNELS], peer[KERNELS], hit[KERNELS];
-        time_tolk(fmas, 1000);
+        double tolk[KERNELS], peer[KERNELS], hit[KERNELS], quick[KERNELS];
+        time_tolk(fmas, 1000, TOLK_TIER_FULL);
+        time_tolk(fmas, 1000, TOLK_TIER_QUICK);
         time_bare(&b, fmas, 1000);
         for (int k = 0; k < KERNELS; k++) {
-            tolk[k] = time_tolk(fmas, k);
+            tolk[k] = time_tolk(fmas, k, TOLK_TIER_FULL);
+            quick[k] = time_tolk(fmas, k, TOLK_TIER_QUICK);
             peer[k] = time_bare(&b, fmas, k);
             hit[k] = time_hit(fmas, k);
         }
         const char *work = fmas ? "compile 64 FMAs" : "compile a*b+3";
         double t = bench_median(tolk, KERNELS);
         bench_row(work, "LLVM C API, same IR", t, bench_median(peer, KERNELS), 1.3);
+        printf("| %s: quick tier: %.2f ms (bar 1.5 ms) |\n", work,
+               bench_median(quick, KERNELS) * 1e3);
         printf("| %s: again, from memory: %.1f us |\n", work, bench_median(hit, KERNELS) * 1e6);
+        printf("| %s: from disk: %.1f us (bar 100 us) |\n", work, time_disk(fmas) * 1e6);
     }
     tolk_ctx_destroy(ctx);
     return 0;

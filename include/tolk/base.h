@@ -103,7 +103,8 @@ typedef struct tolk_ctx_opts {
     uint32_t no_disk_cache;  /* 1: keep compiled kernels in memory only */
     const char *cache_dir;   /* copied; default: see docs/environment.md */
     uint64_t cache_bytes;    /* bound of the disk cache; default 1 GiB */
-    uint64_t memory_entries; /* bound of the in-memory binary cache; default 4096 */
+    uint64_t memory_entries; /* bound of the in-memory binary cache, which holds 64 MiB at
+                              * most, too; default 4096 */
 } tolk_ctx_opts;
 
 /* clang-format off */

@@ -20,6 +20,17 @@ typedef enum tolk_bounds {
     TOLK_BOUNDS_TRUST = 1  /* the caller vouches for every access */
 } tolk_bounds;
 
+/* How much work goes into the code of a kernel. Loop options, and so every bit of the results, are
+ * the same in each tier. */
+typedef enum tolk_tier {
+    TOLK_TIER_DEFAULT = 0, /* TOLK_TIER if it is set, else FULL */
+    TOLK_TIER_FULL = 1,
+    TOLK_TIER_QUICK = 2, /* compiled two to three times as fast, runs slower */
+    /* QUICK at first, unless a cache holds FULL; after some launches FULL is compiled on another
+     * thread while launches go on, and takes its place. */
+    TOLK_TIER_AUTO = 3
+} tolk_tier;
+
 /* Set it up with TOLK_COMPILE_OPTS_INIT. */
 typedef struct tolk_compile_opts {
     uint32_t size; /* sizeof(tolk_compile_opts) */
@@ -38,10 +49,11 @@ typedef struct tolk_compile_opts {
     /* tolk_emit alone: name of the function, an identifier of C. NULL: "tolk_kernel_" and the
      * kernel's name, with '_' for what is in no identifier. */
     const char *symbol;
+    tolk_tier tier; /* of tolk_compile; tolk_emit takes AUTO for FULL */
 } tolk_compile_opts;
 
 /* clang-format off */
-#define TOLK_COMPILE_OPTS_INIT {(uint32_t)sizeof(tolk_compile_opts), NULL, NULL, TOLK_BOUNDS_CHECK, 0, 0, NULL}
+#define TOLK_COMPILE_OPTS_INIT {(uint32_t)sizeof(tolk_compile_opts), NULL, NULL, TOLK_BOUNDS_CHECK, 0, 0, NULL, TOLK_TIER_DEFAULT}
 /* clang-format on */
 
 /* Compile one kernel (a SINK) for a device.
@@ -75,6 +87,7 @@ typedef struct tolk_program_info {
     size_t code_bytes;
     size_t scratch_bytes; /* of a launch, or of each of its threads; 0 if scalars decide it */
     uint32_t lanes;       /* of its vectors; 1: scalar code */
+    tolk_tier tier;       /* of the code that the next launch runs: QUICK or FULL */
 } tolk_program_info;
 TOLK_API tolk_status tolk_program_get_info(const tolk_program *program, tolk_program_info *out);
 /* The i-th parameter, in ascending slot order: buffers and scalars, info.n_bufs + info.n_vals of

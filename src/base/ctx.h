@@ -18,6 +18,7 @@ typedef enum tk_ctx_part {
     TK_CTX_CACHE,
     TK_CTX_HISTORY,
     TK_CTX_DEVICES,
+    TK_CTX_TIERS,
     TK_CTX_PARTS
 } tk_ctx_part;
 

@@ -16,6 +16,26 @@ static void *enter(void *p) {
     return NULL;
 }
 
+bool tk_deep_start(size_t bytes, void *(*fn)(void *arg), void *arg, pthread_t *thread) {
+    pthread_attr_t attr;
+    sigset_t all, old;
+    if (pthread_attr_init(&attr) != 0)
+        return false;
+    bool made = pthread_attr_setstacksize(&attr, bytes) == 0;
+    if (made) {
+        sigfillset(&all);
+        /* Blocked, these end the process without the host's handler. */
+        static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            sigdelset(&all, own[i]);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        made = pthread_create(thread, &attr, fn, arg) == 0;
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    pthread_attr_destroy(&attr);
+    return made;
+}
+
 size_t tk_deep_left(void) {
     static _Thread_local uintptr_t low, bytes; /* a thread's stack stays where it is */
     if (!bytes) {
@@ -36,26 +56,10 @@ size_t tk_deep_left(void) {
 }
 
 static bool run_on_thread(size_t bytes, call *c) {
-    pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all, old;
-    if (pthread_attr_init(&attr) != 0)
-        return false;
-    bool made = pthread_attr_setstacksize(&attr, bytes) == 0;
-    if (made) {
-        sigfillset(&all);
-        /* Blocked, these end the process without the host's handler. */
-        static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-            sigdelset(&all, own[i]);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-        made = pthread_create(&thread, &attr, enter, c) == 0;
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
-    }
-    pthread_attr_destroy(&attr);
-    if (!made)
-        return false;
     int cancel;
+    if (!tk_deep_start(bytes, enter, c, &thread))
+        return false;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_join(thread, NULL);
     pthread_setcancelstate(cancel, NULL);

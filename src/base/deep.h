@@ -6,6 +6,7 @@
 #ifndef TK_BASE_DEEP_H
 #define TK_BASE_DEEP_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -17,5 +18,9 @@ bool tk_deep_run(size_t bytes, void (*fn)(void *arg), void *arg);
 /* Bytes of this thread's stack below the caller's frame; 0 if nobody knows: the frame is on another
  * stack than the thread's own. Cheap from the second call of a thread on. */
 size_t tk_deep_left(void);
+
+/* Start a thread with so much stack, which gets no signals. *thread is to be joined. False: there
+ * is none. */
+bool tk_deep_start(size_t bytes, void *(*fn)(void *arg), void *arg, pthread_t *thread);
 
 #endif

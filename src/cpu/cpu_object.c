@@ -197,10 +197,13 @@ static tolk_status look_at(object *o, const void *bytes, size_t len, const char 
     return relocate_all(o, NULL, err);
 }
 
-tolk_status tk_cpu_object_check(const void *bytes, size_t len, const char *symbol,
+tolk_status tk_cpu_object_check(const void *bytes, size_t len, const char *symbol, size_t *total,
                                 tolk_error *err) {
     object o;
-    return look_at(&o, bytes, len, symbol, err);
+    TK_TRY(look_at(&o, bytes, len, symbol, err));
+    if (total)
+        *total = o.total;
+    return TOLK_OK;
 }
 
 static void copy_sections(const object *o, char *memory) {

@@ -10,8 +10,9 @@
 #include "jit/code.h"
 
 /* Would tk_cpu_object_load load it? Only what the system may refuse then is left out. Any bytes.
+ * *bytes: of code memory it would take; may be NULL.
  * Errors: TOLK_E_UNSUPPORTED: what is not as it must be. */
-tolk_status tk_cpu_object_check(const void *object, size_t len, const char *symbol,
+tolk_status tk_cpu_object_check(const void *object, size_t len, const char *symbol, size_t *bytes,
                                 tolk_error *err);
 /* Load an object into code memory; *entry is the address of the function `symbol`.
  * Owner: tk_code_unlink. Errors: of tk_cpu_object_check; TOLK_E_NOMEM. Threads: any. */

@@ -39,9 +39,11 @@ typedef struct tk_backend {
     tolk_status (*debug_info)(tolk_device *device, char **text, size_t *len);
     void (*destroy)(tolk_device *device); /* frees state */
     /* May be NULL both: objects are linked by the compiler's linker, then. Would load() load this
-     * object, which may be any bytes; and loading it: *entry is the address of `symbol`. Errors:
-     * TOLK_E_UNSUPPORTED for an object that this library did not make, TOLK_E_NOMEM. */
-    tolk_status (*check)(const void *object, size_t len, const char *symbol, tolk_error *err);
+     * object, which may be any bytes, and into how many; and loading it: *entry is the address of
+     * `symbol`. Errors: TOLK_E_UNSUPPORTED for an object that this library did not make,
+     * TOLK_E_NOMEM. */
+    tolk_status (*check)(const void *object, size_t len, const char *symbol, size_t *bytes,
+                         tolk_error *err);
     tolk_status (*load)(tolk_ctx *ctx, const void *object, size_t len, const char *symbol,
                         tk_code_linked **out, void **entry, tolk_error *err);
 } tk_backend;

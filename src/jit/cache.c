@@ -40,7 +40,10 @@ typedef struct entry {
     tk_binary *binary;
 } entry;
 
-enum { BUCKETS = 1024 };
+enum {
+    BUCKETS = 1024,
+    MEMORY_BYTES = 64 << 20 /* most of all entries; some thousand kernels of the usual size */
+};
 
 typedef struct cache {
     pthread_mutex_t lock;
@@ -90,9 +93,14 @@ tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, const tk_backend *backen
                            tolk_error *err) {
     tolk_status st = TOLK_OK;
     pthread_mutex_lock(&b->link_lock);
-    if (!b->code)
+    if (!b->code) {
         st = (b->built || !backend->load ? tk_module_link : backend->load)(
             ctx, b->bytes + offset, n, symbol, &b->code, &b->entry, err);
+        size_t bytes; /* the same whoever linked it */
+        if (st == TOLK_OK && backend->check &&
+            backend->check(b->bytes + offset, n, symbol, &bytes, NULL) == TOLK_OK)
+            b->code->used = bytes;
+    }
     if (st == TOLK_OK) {
         *entry = b->entry;
         *code_bytes = b->code->used;
@@ -256,6 +264,9 @@ static tolk_status make(tolk_ctx *ctx, cache *c, const void *key, size_t n_key, 
             bytes = NULL;
         }
     }
+    *out = NULL;
+    if (!bytes && !build)
+        return TOLK_OK;
     if (!bytes) {
         TK_TRY(build(user, &bytes, &len, err));
         if (!bypass)
@@ -279,7 +290,8 @@ static void finish(tolk_ctx *ctx, cache *c, entry *e, tk_binary *binary) {
         link_newest(c, e);
         c->n_entries++;
         c->n_bytes += binary->len;
-        while (c->n_entries > ctx->memory_entries && c->oldest != e) {
+        while ((c->n_entries > ctx->memory_entries || c->n_bytes > MEMORY_BYTES) &&
+               c->oldest != e) {
             c->evictions++;
             drop(ctx, c, c->oldest);
         }
@@ -318,6 +330,11 @@ tolk_status tk_cache_get(tolk_ctx *ctx, const void *key, size_t n_key, bool bypa
             if (!mine)
                 break;
             mine->users = 1;
+        } else if (!build) { /* nobody waits to look */
+            pthread_mutex_unlock(&c->lock);
+            *out = NULL;
+            *where = TOLK_CACHED_NONE;
+            return TOLK_OK;
         } else if (pthread_equal(e->builder, pthread_self())) {
             alone = true;
         } else {
@@ -349,7 +366,7 @@ tolk_status tk_cache_get(tolk_ctx *ctx, const void *key, size_t n_key, bool bypa
     if (*where == TOLK_CACHED_DISK)
         c->disk_hits++;
     else
-        c->misses++;
+        c->misses += build != NULL;
     if (mine)
         finish(ctx, c, mine, binary);
     pthread_mutex_unlock(&c->lock);

@@ -26,6 +26,7 @@ typedef tolk_status (*tk_cache_build)(void *user, char **out, size_t *len, tolk_
  *   key: n_key bytes, all that shapes the code; compared whole.
  *   bypass: neither look nor keep.
  *   where: where it was found.
+ *   build: NULL: only look; *out is NULL if it is not there.
  * Several threads that ask for one key wait for the first; if that one fails the next builds; a
  * thread that asks for the key it is building builds.
  * Owner: the caller gets a reference. Errors: what build returns, TOLK_E_NOMEM.

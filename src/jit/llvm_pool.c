@@ -71,7 +71,8 @@ static tolk_status create_machine(const tk_target *target, LLVMTargetMachineRef 
         return st;
     }
     *out = LLVMCreateTargetMachine(t, target->triple, target->cpu, target->features,
-                                   LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+                                   target->quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault,
+                                   LLVMRelocPIC, LLVMCodeModelSmall);
     return *out ? TOLK_OK
                 : tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
                                  "LLVM makes no machine for \"%s\", %s", target->triple,
@@ -152,6 +153,15 @@ tolk_status tk_llvm_pool_enter(tolk_error *err) {
                               "nothing can be compiled any more: the process is ending");
     pthread_once(&guard_once, guard);
     return TOLK_OK;
+}
+
+void tk_llvm_pool_opening(void) {
+    pthread_once(&guard_once, guard);
+    (void)tk_gate_enter(&gate);
+}
+
+void tk_llvm_pool_opened(void) {
+    tk_gate_leave(&gate);
 }
 
 void tk_llvm_pool_leave(void) {

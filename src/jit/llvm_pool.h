@@ -47,6 +47,9 @@ void tk_llvm_pool_init_arch(tk_arch arch);
  */
 tolk_status tk_llvm_pool_enter(tolk_error *err);
 void tk_llvm_pool_leave(void);
+/* LLVM is being loaded by this thread, and is loaded: exit() waits between, too. Once each. */
+void tk_llvm_pool_opening(void);
+void tk_llvm_pool_opened(void);
 /* A session for this thread alone, entered. Errors: of tk_llvm_pool_enter, Errors:
  * TOLK_E_NOMEM. */
 tolk_status tk_llvm_pool_take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *err);

@@ -15,6 +15,7 @@
 #include "jit/history.h"
 #include "jit/module.h"
 #include "jit/repro.h"
+#include "jit/tier.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,9 @@ static tolk_status check_opts(const tolk_compile_opts **opts, tolk_error *err) {
                               "tolk_compile_opts.size is %u, this library knows %zu (use "
                               "TOLK_COMPILE_OPTS_INIT)",
                               (*opts)->size, sizeof **opts);
+    if ((int)(*opts)->tier < TOLK_TIER_DEFAULT || (*opts)->tier > TOLK_TIER_AUTO)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_compile_opts.tier is %d",
+                              (int)(*opts)->tier);
     if ((*opts)->bounds != TOLK_BOUNDS_CHECK && (*opts)->bounds != TOLK_BOUNDS_TRUST)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_compile_opts.bounds is %d",
                               (int)(*opts)->bounds);
@@ -119,7 +123,7 @@ static bool check_bytes(void *user, const void *bytes, size_t len) {
     tk_meta_view view;
     return tk_meta_open(bytes, len, &view) &&
            (view.head->is_ptx || !b->backend->check ||
-            b->backend->check(view.object, view.head->object_bytes, SYMBOL, NULL) == TOLK_OK);
+            b->backend->check(view.object, view.head->object_bytes, SYMBOL, NULL, NULL) == TOLK_OK);
 }
 
 /* All that shapes the code, as bytes. */
@@ -177,12 +181,15 @@ static tolk_status open_program(tolk_program *p, tolk_error *err) {
                           &entry, &p->code_bytes, err));
     tk_binary_observe(p->ctx, p->binary, offset, h->object_bytes, p->meta.strings + h->name,
                       SYMBOL);
-    memcpy(&p->fn, &entry, sizeof entry); /* an object pointer to a function pointer */
+    tk_kernel_fn fn;
+    memcpy(&fn, &entry, sizeof entry); /* an object pointer to a function pointer */
+    atomic_init(&p->fn, fn);
     return TOLK_OK;
 }
 
 static void free_program(tolk_program *p) {
     tolk_ctx *ctx = p->ctx;
+    tk_tier_end(ctx, p->tier);
     if (p->values)
         tk_alloc_free(&ctx->al, p->values, p->meta.head->n_steps * sizeof *p->values);
     if (p->binary)
@@ -230,23 +237,109 @@ tolk_status tk_program_open(tolk_device *device, tk_binary *binary, tolk_cached 
     return TOLK_OK;
 }
 
-/* From a verified kernel to a program. */
-static tolk_status compile_verified(tolk_device *device, build *b, uint64_t start,
-                                    tolk_program **out, tolk_error *err) {
+/* Find the binary of a key, or make it; may_build false: only find it, else *binary is NULL. */
+static tolk_status get_binary(build *b, bool may_build, tk_binary **binary, tolk_cached *cached,
+                              tolk_error *err) {
     tk_strbuf key;
     tk_strbuf_init(&key, &b->ctx->al);
     tolk_status st = write_key(b, &key, err);
     tk_phases_mark(&b->phases, "key");
-    tk_binary *binary;
-    tolk_cached cached;
     if (st == TOLK_OK)
-        st = tk_cache_get(b->ctx, key.at, key.n, b->opts->no_cache != 0, check_bytes, build_bytes,
-                          b, &binary, &cached, err);
+        st = tk_cache_get(b->ctx, key.at, key.n, b->opts->no_cache != 0, check_bytes,
+                          may_build ? build_bytes : NULL, b, binary, cached, err);
     tk_strbuf_fini(&key);
+    return st;
+}
+
+tolk_status tk_program_build(tolk_device *device, const char *text, size_t len,
+                             const tk_target *target, const tolk_compile_opts *opts,
+                             uint64_t frame_bytes, tk_binary **binary, void **entry,
+                             tolk_error *err) {
+    build b = {.ctx = device->ctx, .backend = device->backend, .opts = opts, .target = *target};
+    tolk_graph *g;
+    tolk_cached cached;
+    tk_meta_view view;
+    tk_phases_begin(&b.phases);
+    TK_TRY(tolk_graph_create(b.ctx, &g));
+    tolk_status st = tolk_parse(g, text, len, 0, &b.kernel, err);
+    if (st == TOLK_OK)
+        st = get_binary(&b, true, binary, &cached, err);
+    tolk_graph_destroy(g);
+    TK_TRY(st);
+    size_t n, code_bytes;
+    const char *bytes = tk_binary_bytes(*binary, &n);
+    if (!tk_meta_open(bytes, n, &view))
+        st = tk_status_fail(err, TOLK_E_INTERNAL, TK_NO_NODE,
+                            "a compiled kernel has damaged metadata");
+    else if (view.head->frame_bytes > frame_bytes)
+        st = tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE, "it needs more stack");
+    size_t offset = st == TOLK_OK ? (size_t)((const char *)view.object - bytes) : 0;
+    if (st == TOLK_OK)
+        st = tk_binary_link(b.ctx, *binary, b.backend, offset, view.head->object_bytes, SYMBOL,
+                            entry, &code_bytes, err);
+    if (st == TOLK_OK) {
+        tk_binary_observe(b.ctx, *binary, offset, view.head->object_bytes,
+                          view.strings + view.head->name, SYMBOL);
+        return TOLK_OK;
+    }
+    tk_binary_unref(b.ctx, *binary);
+    *binary = NULL;
+    return st;
+}
+
+/* The tier of a compilation: as asked, as the environment says, FULL. */
+static tolk_tier tier_of(const build *b) {
+    static const char *const names[] = {
+        [TOLK_TIER_FULL] = "full", [TOLK_TIER_QUICK] = "quick", [TOLK_TIER_AUTO] = "auto"};
+    if (tk_target_is_gpu(&b->target))
+        return TOLK_TIER_FULL;
+    if (b->opts->tier != TOLK_TIER_DEFAULT)
+        return b->opts->tier;
+    const char *v = tk_env_get(b->ctx, "TOLK_TIER");
+    for (int i = TOLK_TIER_FULL; v && i <= TOLK_TIER_AUTO; i++)
+        if (strcmp(v, names[i]) == 0)
+            return (tolk_tier)i;
+    if (v)
+        tk_log(b->ctx, TOLK_LOG_WARNING,
+               "TOLK_TIER=\"%.64s\" is ignored: expected full, quick or auto", v);
+    return TOLK_TIER_FULL;
+}
+
+/* A program with quick code that is to get better code. */
+static tolk_status begin_tier(build *b, tolk_program *p, tolk_error *err) {
+    char *text;
+    size_t len;
+    if (tolk_print(b->kernel, &text, &len) != TOLK_OK)
+        return tk_status_nomem(err);
+    tolk_status st = tk_tier_begin(p, text, len, &b->target, b->opts, err);
+    tolk_free_text(b->ctx, text);
+    return st;
+}
+
+/* From a verified kernel to a program. */
+static tolk_status compile_verified(tolk_device *device, build *b, uint64_t start,
+                                    tolk_program **out, tolk_error *err) {
+    tk_binary *binary = NULL;
+    tolk_cached cached;
+    tolk_tier tier = tier_of(b);
+    tolk_status st = TOLK_OK;
+    if (tier == TOLK_TIER_AUTO)
+        st = get_binary(b, false, &binary, &cached, err);
+    if (st == TOLK_OK && !binary) {
+        b->target.quick = tier != TOLK_TIER_FULL;
+        st = get_binary(b, true, &binary, &cached, err);
+    }
     tk_phases_mark(&b->phases, b->built ? "store" : "cache");
     TK_TRY(st);
     st = tk_program_open(device, binary, cached, b->target.arch, tk_target_features(&b->target),
                          start, out, err);
+    if (st == TOLK_OK && b->target.quick) {
+        (*out)->quick = true;
+        if (tier == TOLK_TIER_AUTO && (st = begin_tier(b, *out, err)) != TOLK_OK) {
+            tolk_program_unref(*out);
+            *out = NULL;
+        }
+    }
     tk_phases_mark(&b->phases, "link");
     return st;
 }
@@ -332,7 +425,9 @@ tolk_status tolk_program_get_info(const tolk_program *program, tolk_program_info
         .compile_ns = program->compile_ns,
         .code_bytes = program->code_bytes,
         .scratch_bytes = program->constant ? (size_t)program->values[h->scratch_bytes] : 0,
-        .lanes = h->lanes};
+        .lanes = h->lanes,
+        .tier = program->quick && !(program->tier && tk_tier_is_done(program)) ? TOLK_TIER_QUICK
+                                                                               : TOLK_TIER_FULL};
     return TOLK_OK;
 }
 
@@ -508,7 +603,9 @@ tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const si
     }
     TK_TRY(check_buffers(p, bufs, bytes, values, p->constant ? NULL : wraps, err));
     TK_TRY(check_alias(p, bufs, values, err));
-    tk_launch l = {.fn = p->fn,
+    if (p->tier)
+        tk_tier_launch(p);
+    tk_launch l = {.fn = atomic_load_explicit(&p->fn, memory_order_acquire),
                    .bufs = bufs,
                    .vals = vals,
                    .span = values[h->span],

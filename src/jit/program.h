@@ -14,16 +14,18 @@ struct tolk_program {
     tolk_ctx *ctx;
     tolk_device *device;
     tk_binary *binary;
-    tk_meta_view meta; /* into the binary's bytes */
-    bool constant;     /* no size depends on a scalar: values holds them all */
-    int64_t *values;   /* n_steps */
-    tk_kernel_fn fn;
+    tk_meta_view meta;       /* into the binary's bytes */
+    bool constant;           /* no size depends on a scalar: values holds them all */
+    int64_t *values;         /* n_steps */
+    _Atomic tk_kernel_fn fn; /* what a launch runs; changes once where there is a tier */
     tolk_cached cached;
     uint64_t compile_ns;
     size_t code_bytes;
     /* What runs it: bits TK_FEATURE_* that the code may use. */
     tk_arch arch;
     uint64_t features;
+    bool quick;           /* fn began as code of that tier */
+    struct tk_tier *tier; /* NULL: the code stays as it is */
 };
 
 /* The name of the function in every object that is linked. */
@@ -38,5 +40,12 @@ struct tolk_program {
 tolk_status tk_program_open(tolk_device *device, tk_binary *binary, tolk_cached cached,
                             tk_arch arch, uint64_t features, uint64_t start_ns, tolk_program **out,
                             tolk_error *err);
+
+/* Compile the text of a kernel, which was compiled before, and link it. Errors: of tolk_compile;
+ * TOLK_E_LIMIT if its frame is larger than frame_bytes. */
+tolk_status tk_program_build(tolk_device *device, const char *text, size_t len,
+                             const tk_target *target, const tolk_compile_opts *opts,
+                             uint64_t frame_bytes, tk_binary **binary, void **entry,
+                             tolk_error *err);
 
 #endif

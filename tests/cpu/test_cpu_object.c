@@ -152,7 +152,7 @@ static bool loads(const void *object, size_t n) {
     tk_code_linked *code = NULL;
     void *entry = NULL;
     tolk_error err = TOLK_ERROR_INIT;
-    tolk_status checked = tk_cpu_object_check(object, n, symbol, &err);
+    tolk_status checked = tk_cpu_object_check(object, n, symbol, NULL, &err);
     tolk_status loaded = tk_cpu_object_load(r.ctx, object, n, symbol, &code, &entry, &err);
     assert_int_equal(checked, loaded);
     if (loaded != TOLK_OK) {

@@ -200,6 +200,34 @@ static void test_evicted_and_cleared_binaries_live_on_in_their_users(void **stat
     ask("b", &b, TOLK_CACHED_NONE);
 }
 
+/* The bytes of all entries are bounded, too; one that is larger stands alone. */
+static void test_large_binaries_go_before_there_are_many(void **state) {
+    (void)state;
+    enum { BYTES = 8 << 20, KEYS = 12, LARGE = 100 << 20 };
+    open_with(0, NULL);
+    char *text = malloc(LARGE + 1);
+    assert_non_null(text);
+    memset(text, 'x', LARGE);
+    text[LARGE] = 0;
+    maker m = {.text = text + LARGE - BYTES};
+    for (int k = 0; k < KEYS; k++) {
+        char key[2] = {(char)('a' + k), 0};
+        ask(key, &m, TOLK_CACHED_NONE);
+        look();
+        assert_true(stats.memory_bytes <= 64 << 20);
+    }
+    assert_int_equal(stats.memory_entries, 8);
+    assert_int_equal(stats.evictions, KEYS - 8);
+    ask("l", &m, TOLK_CACHED_MEMORY);
+    ask("a", &m, TOLK_CACHED_NONE);
+    m.text = text;
+    ask("large", &m, TOLK_CACHED_NONE);
+    ask("large", &m, TOLK_CACHED_MEMORY);
+    look();
+    assert_int_equal(stats.memory_entries, 1);
+    free(text);
+}
+
 static void test_bypass_neither_looks_nor_keeps(void **state) {
     (void)state;
     open_with(0, NULL);
@@ -672,6 +700,7 @@ int main(int argc, char **argv) {
         TEST(test_keys_that_differ_anywhere_are_different_entries),
         TEST(test_bound_what_was_used_least_recently_goes_first),
         TEST(test_evicted_and_cleared_binaries_live_on_in_their_users),
+        TEST(test_large_binaries_go_before_there_are_many),
         TEST(test_bypass_neither_looks_nor_keeps),
         TEST(test_failure_is_passed_on_and_not_kept),
         TEST(test_thread_that_asks_for_what_it_builds_builds),

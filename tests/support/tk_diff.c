@@ -344,6 +344,7 @@ bool tk_diff_check(tk_diff *d, const tolk_uop *kernel, uint32_t target, const ch
         co.target = tk_diff_target_names[target];
         co.strict = strict;
         co.no_cache = 1;
+        co.tier = tk_test_rand(&rng) % 3 ? TOLK_TIER_FULL : TOLK_TIER_QUICK;
         st = tolk_compile(d->device, kernel, &co, &program, &err);
         if (st == TOLK_E_LIMIT && forced) {
             *refused = true;
