@@ -56,7 +56,7 @@ typedef struct tolk_compile_opts {
 #define TOLK_COMPILE_OPTS_INIT {(uint32_t)sizeof(tolk_compile_opts), NULL, NULL, TOLK_BOUNDS_CHECK, 0, 0, NULL, TOLK_TIER_DEFAULT}
 /* clang-format on */
 
-/* Compile one kernel (a SINK) for a device.
+/* Compile one kernel (a SINK), or a program (a LINEAR; it takes no loop options), for a device.
  *
  *   opts: NULL for the defaults.
  * Works on a private copy: the graph of sink is not changed.

@@ -340,6 +340,11 @@ const tolk_uop *tk_uop_splat(tolk_graph *g, const tolk_uop *x, uint32_t lanes) {
     return tk_uop(g, TK_OP_STACK, tolk_dtype_vec(x->dtype, lanes), src, lanes, NULL);
 }
 
+const tolk_uop *tk_uop_const_like(tolk_graph *g, tolk_dtype dtype, uint64_t bits) {
+    const tolk_uop *c = tk_uop_const(g, tk_dtype_scalar(dtype), bits);
+    return c ? tk_uop_splat(g, c, tolk_dtype_lanes(dtype)) : NULL;
+}
+
 const tolk_uop *tk_uop_range(tolk_graph *g, const tolk_uop *size, int64_t axis, tk_axis kind) {
     tk_attr a[4] = {{.i = axis}, {.blob = NULL}, {.i = kind}, {.i = 0}};
     return tk_uop(g, TK_OP_RANGE, TOLK_INDEX, &size, 1, a);

@@ -135,6 +135,8 @@ const tolk_uop *tk_uop_index_const(tolk_graph *g, int64_t v);
 const tolk_uop *tk_uop_invalid(tolk_graph *g);
 /* Vector of n equal lanes: STACK(x, x, ...); n = 1 gives x. */
 const tolk_uop *tk_uop_splat(tolk_graph *g, const tolk_uop *x, uint32_t lanes);
+/* The constant in each lane of dtype. */
+const tolk_uop *tk_uop_const_like(tolk_graph *g, tolk_dtype dtype, uint64_t bits);
 const tolk_uop *tk_uop_range(tolk_graph *g, const tolk_uop *size, int64_t axis, tk_axis kind);
 
 /* Result dtype of an op by its rule, GIVEN gives `given`. */

@@ -159,7 +159,9 @@ static bool sweep(tk_items_plan *p) {
         region = p->region[i];
         bool own = tk_items_lidx(u) >= 0;
         if (region && !tk_items_is_definition(u) && !tk_items_is_place(u)) {
-            bool item = p->item[i] || p->item[p->entry[i]] || differs(p, u, stored);
+            /* What is listed again is one value: that of one of them or of all. */
+            bool item =
+                p->item[i] || p->item[p->entry[i]] || p->own[u->id] || differs(p, u, stored);
             changed |= item && !p->item[p->entry[i]];
             p->item[i] |= item;
             p->item[p->entry[i]] |= item;
@@ -225,9 +227,9 @@ static void use_reg(tk_items_plan *p, uint32_t i, uint32_t *sure, uint32_t *used
     if (!reg || !reg->item)
         return;
     uint32_t e = tk_items_plan_element(reg, u), no = (uint32_t)(reg - p->regs.at);
-    bool elsewhere = p->looped[i] || (used_in[no] && used_in[no] != p->region[i]);
+    reg->spread |= p->looped[i] || (used_in[no] && used_in[no] != p->region[i]);
     used_in[no] = p->region[i];
-    if (tk_uop_is(u, TK_OP_LOAD) && sure[e] != p->region[i] && elsewhere)
+    if (tk_uop_is(u, TK_OP_LOAD) && sure[e] != p->region[i] && reg->spread)
         reg->kept = true;
     if (tk_uop_is(u, TK_OP_STORE) && p->entry[i] == i)
         sure[e] = p->region[i];

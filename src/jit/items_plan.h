@@ -17,6 +17,7 @@ typedef struct tk_items_reg {
     const tolk_uop *buffer;
     uint32_t first; /* number of its first element */
     bool item;      /* each work-item has its own */
+    bool spread;    /* used in several regions, or again in a loop with meeting points */
     bool kept;      /* and keeps it across meeting points */
 } tk_items_reg;
 

@@ -2,6 +2,7 @@
 #include "jit/meta.h"
 
 #include "ir/bounds.h"
+#include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/mathfn.h"
 #include "ir/sym.h"
@@ -41,11 +42,16 @@ static bool is_size(const tk_kview *v, const tolk_uop *size) {
     return ok;
 }
 
+static bool is_span(const tolk_uop *special) {
+    tk_special kind = tk_check_special(tk_uop_str(special, TK_A_SPECIAL_NAME), NULL);
+    return kind == TK_SPECIAL_SPAN_BEGIN || kind == TK_SPECIAL_SPAN_END;
+}
+
 /* Work-items of all groups: the product of the sizes of the specials; 1 if there are none. */
 static const tolk_uop *count_items(tolk_graph *g, const tk_kview *v) {
     const tolk_uop *n = tk_uop_index_const(g, 1);
     for (size_t k = 0; k < v->order.n && n; k++)
-        if (tk_uop_is(v->order.at[k], TK_OP_SPECIAL))
+        if (tk_uop_is(v->order.at[k], TK_OP_SPECIAL) && !is_span(v->order.at[k]))
             n = tk_sym_mul(g, n, v->order.at[k]->src[0]);
     return n;
 }
@@ -199,7 +205,8 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
     TK_TRY(add_expr(w, count_bytes(w, v, true), &head.stored_bytes, err));
     head.name = add_string(w, tolk_kernel_name(sink));
     head.opts = add_string(w, w->p->pass.applied);
-    TK_TRY(tk_access_inplace(w->p->kernel, &w->pairs));
+    if (tk_uop_is(sink, TK_OP_SINK))
+        TK_TRY(tk_access_inplace(w->p->kernel, &w->pairs));
     head.n_steps = (uint32_t)w->steps.n;
     head.n_pairs = (uint32_t)w->pairs.n;
     while (w->strings.n % 8)

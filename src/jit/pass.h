@@ -54,6 +54,8 @@ tolk_status tk_pass_narrow(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_decompose(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_flatten(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_given(tk_pass *p, const tolk_uop **root, tolk_error *err);
+tolk_status tk_pass_program(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_items(tk_pass *p, const tolk_uop **root, tolk_error *err);
 tolk_status tk_pass_scalar(tk_pass *p, const tolk_uop **root, tolk_error *err);
 

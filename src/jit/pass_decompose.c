@@ -2,7 +2,7 @@
  *
  * pass_decompose: ops that no target has become ops that all have.
  *
- * Needs:  stage kernel, prepared.
+ * Needs:  stage kernel, prepared; or a program (pass_program.c), whose list is then incomplete.
  * Leaves: no floordiv, floormod, threefry, reciprocal (1/x is fdiv) or integer mulacc; mulacc of
  *         floats only where the target has FMA. Divisions by powers of two of what is not negative
  *         are shifts.
@@ -53,7 +53,8 @@ static const tolk_uop *floor_divide(tolk_graph *g, tk_op op, const tolk_uop *a, 
     }
     /* One less than the truncated quotient where the remainder's sign differs from the divisor's.
      * b = 0 leaves quotient 0 and remainder a, which is why the fix asks for b != 0. */
-    const tolk_uop *zero = tk_uop_const(g, a->dtype, 0), *one = tk_uop_const(g, a->dtype, 1);
+    const tolk_uop *zero = tk_uop_const_like(g, a->dtype, 0);
+    const tolk_uop *one = tk_uop_const_like(g, a->dtype, 1);
     const tolk_uop *r = tk_uop2(g, TK_OP_CMOD, a, b);
     const tolk_uop *differ =
         tk_uop2(g, TK_OP_CMPNE, tk_uop2(g, TK_OP_CMPLT, r, zero), tk_uop2(g, TK_OP_CMPLT, b, zero));
@@ -67,18 +68,18 @@ static const tolk_uop *floor_divide(tolk_graph *g, tk_op op, const tolk_uop *a, 
 }
 
 static const tolk_uop *rotate_left(tolk_graph *g, const tolk_uop *x, uint32_t by) {
-    return tk_uop2(g, TK_OP_OR, tk_uop2(g, TK_OP_SHL, x, tk_uop_const(g, TOLK_U32, by)),
-                   tk_uop2(g, TK_OP_SHR, x, tk_uop_const(g, TOLK_U32, 32 - by)));
+    return tk_uop2(g, TK_OP_OR, tk_uop2(g, TK_OP_SHL, x, tk_uop_const_like(g, x->dtype, by)),
+                   tk_uop2(g, TK_OP_SHR, x, tk_uop_const_like(g, x->dtype, 32 - by)));
 }
 
 /* Threefry-2x32 with 20 rounds, as tk_scalar_alu computes it. */
 static const tolk_uop *threefry(tolk_graph *g, const tolk_uop *counter, const tolk_uop *key) {
     static const uint8_t rotation[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-    const tolk_uop *half = tk_uop_const(g, TOLK_U64, 32);
+    const tolk_uop *half = tk_uop_const_like(g, key->dtype, 32);
     const tolk_uop *k[3], *x[2];
     k[0] = tk_uop_cast(g, key, TOLK_U32);
     k[1] = tk_uop_cast(g, tk_uop2(g, TK_OP_SHR, key, half), TOLK_U32);
-    k[2] = tk_uop2(g, TK_OP_XOR, tk_uop_const(g, TOLK_U32, 0x1bd11bda),
+    k[2] = tk_uop2(g, TK_OP_XOR, tk_uop_const_like(g, k[0]->dtype, 0x1bd11bda),
                    tk_uop2(g, TK_OP_XOR, k[0], k[1]));
     x[0] = tk_uop2(g, TK_OP_ADD, tk_uop_cast(g, counter, TOLK_U32), k[0]);
     x[1] =
@@ -90,7 +91,7 @@ static const tolk_uop *threefry(tolk_graph *g, const tolk_uop *counter, const to
         }
         x[0] = tk_uop2(g, TK_OP_ADD, x[0], k[(group + 1) % 3]);
         x[1] = tk_uop2(g, TK_OP_ADD, tk_uop2(g, TK_OP_ADD, x[1], k[(group + 2) % 3]),
-                       tk_uop_const(g, TOLK_U32, group + 1));
+                       tk_uop_const_like(g, k[0]->dtype, group + 1));
     }
     return tk_uop2(g, TK_OP_OR, tk_uop2(g, TK_OP_SHL, tk_uop_cast(g, x[1], TOLK_U64), half),
                    tk_uop_cast(g, x[0], TOLK_U64));
@@ -109,10 +110,11 @@ static const tolk_uop *decompose(void *user, const tk_kview *v, const tolk_uop *
     case TK_OP_CMOD:
         return divide(g, tk_uop_op(u), src[0], src[1]);
     case TK_OP_RECIPROCAL:
-        return tk_uop2(
-            g, TK_OP_FDIV,
-            tk_uop_const(g, u->dtype, u->dtype == TOLK_F64 ? 0x3ff0000000000000u : 0x3f800000u),
-            src[0]);
+        return tk_uop2(g, TK_OP_FDIV,
+                       tk_uop_const_like(g, u->dtype,
+                                         tk_dtype_scalar(u->dtype) == TOLK_F64 ? 0x3ff0000000000000u
+                                                                               : 0x3f800000u),
+                       src[0]);
     case TK_OP_MULACC:
         if (!tolk_dtype_is_float(u->dtype))
             return tk_uop2(g, TK_OP_ADD, tk_uop2(g, TK_OP_MUL, src[0], src[1]), src[2]);

@@ -2,7 +2,8 @@
  *
  * pass_narrow: f16, bf16, fp8e4m3 and fp8e5m2 become integers that hold their codes.
  *
- * Needs:  stage kernel, loop options applied.
+ * Needs:  stage kernel, loop options applied; or a program (pass_program.c), whose list is then
+ *         incomplete.
  * Leaves: no narrow float dtype anywhere. Memory, loads, stores, selects and bitcasts are of codes,
  *         so that a NaN that is moved keeps its bits; arithmetic is in f32 and rounded once more,
  *         which is exact (f32 has more than twice the bits of any of them, and two); mulacc in f64,
@@ -66,8 +67,9 @@ static const tolk_uop *alu(narrower *w, const tolk_uop *u, const tolk_uop **src,
     if (op == TK_OP_BITCAST)
         return tk_uop_bitcast(g, src[0], code);
     if (op == TK_OP_NEG)
-        return tk_uop2(g, TK_OP_XOR, src[0],
-                       tk_uop_const(g, code, (uint64_t)1 << (tk_dtype_bits(to) - 1)));
+        return tk_uop2(
+            g, TK_OP_XOR, src[0],
+            tk_uop_const_like(g, code, (uint64_t)1 << (tk_dtype_bits(tk_dtype_scalar(to)) - 1)));
     const tolk_uop *x[3] = {NULL, NULL, NULL};
     for (uint32_t i = 0; i < n && i < 3; i++)
         if (!(x[i] =
@@ -79,7 +81,8 @@ static const tolk_uop *alu(narrower *w, const tolk_uop *u, const tolk_uop **src,
     if (op == TK_OP_MULACC)
         return mulacc(w, to, x);
     if (op == TK_OP_RECIPROCAL)
-        return rounded(w, to, tk_uop2(g, TK_OP_FDIV, tk_uop_const(g, TOLK_F32, 0x3f800000), x[0]));
+        return rounded(w, to,
+                       tk_uop2(g, TK_OP_FDIV, tk_uop_const_like(g, x[0]->dtype, 0x3f800000), x[0]));
     const tolk_uop *r = n == 1 ? tk_uop1(g, op, x[0]) : tk_uop2(g, op, x[0], x[1]);
     return tk_dtype_is_narrow_float(to) ? rounded(w, to, r) : r;
 }

@@ -12,12 +12,14 @@
 
 /* The compiler. Each row: name, letter of TOLK_DUMP (docs/environment.md; a test compares them),
  * the pass, the stage it leaves. */
-static const struct {
+typedef struct row {
     const char *name;
     char letter;
     tolk_status (*run)(tk_pass *p, const tolk_uop **root, tolk_error *err);
-    tolk_stage stage;
-} passes[] = {
+    tolk_stage stage; /* TOLK_STAGE_ANY: of a list that is not complete again so far */
+} row;
+
+static const row passes[] = {
     {"prepare", 'P', tk_pass_prepare, TOLK_STAGE_KERNEL},
     {"opts", 'O', tk_pass_opts, TOLK_STAGE_KERNEL},
     {"group", 'G', tk_pass_group, TOLK_STAGE_KERNEL},
@@ -31,6 +33,16 @@ static const struct {
     {"scalar", 'S', tk_pass_scalar, TOLK_STAGE_PROGRAM},
 };
 enum { N_PASSES = sizeof passes / sizeof *passes, PASS_OPTS = 1 };
+
+/* The same for what was given as a program. */
+static const row program_passes[] = {
+    {"given", 'P', tk_pass_given, TOLK_STAGE_PROGRAM},
+    {"narrow", 'N', tk_pass_narrow, TOLK_STAGE_ANY},
+    {"decompose", 'D', tk_pass_decompose, TOLK_STAGE_ANY},
+    {"program", 'L', tk_pass_program, TOLK_STAGE_PROGRAM},
+    {"items", 'I', tk_pass_items, TOLK_STAGE_PROGRAM},
+};
+enum { N_PROGRAM_PASSES = sizeof program_passes / sizeof *program_passes };
 
 _Static_assert((int)N_PASSES < (int)TK_PIPELINE_LETTERS, "room for each letter and a NUL");
 
@@ -63,6 +75,8 @@ static tolk_status check(const tolk_uop *root, tolk_stage stage, const char *nam
     (void)root, (void)stage, (void)name, (void)err;
     return TOLK_OK;
 #else
+    if (stage == TOLK_STAGE_ANY)
+        return TOLK_OK;
     tolk_error e = TOLK_ERROR_INIT;
     tolk_status st = tolk_verify(root, stage, &e);
     if (st == TOLK_OK || st == TOLK_E_NOMEM)
@@ -91,27 +105,31 @@ tolk_status tk_pipeline_run(tolk_ctx *ctx, const tolk_uop *kernel, const char *o
         return tk_status_nomem(err);
     const char *letters = tk_env_get(ctx, "TOLK_DUMP");
     const tolk_uop *root = kernel;
+    bool is_program = tk_uop_is(kernel, TK_OP_LINEAR);
+    const row *rows = is_program ? program_passes : passes;
+    int n = is_program ? (int)N_PROGRAM_PASSES : (int)N_PASSES;
+    int last_opt = is_program ? 0 : (int)PASS_OPTS;
     tk_phases_begin(&out->phases);
-    for (int i = 0; i < N_PASSES; i++) {
-        tolk_status st = passes[i].run(&out->pass, &root, err);
+    for (int i = 0; i < n; i++) {
+        tolk_status st = rows[i].run(&out->pass, &root, err);
         if (st != TOLK_OK && i == 0 && err && err->node != TK_NO_NODE)
             place_node(kernel, err);
-        if (st == TOLK_OK && passes[i].stage == TOLK_STAGE_KERNEL &&
+        if (st == TOLK_OK && rows[i].stage == TOLK_STAGE_KERNEL &&
             !(root = tk_repeat_effects(out->pass.g, root)))
             st = tk_pass_failed(&out->pass, err);
-        tk_phases_mark(&out->phases, passes[i].name);
+        tk_phases_mark(&out->phases, rows[i].name);
         if (st == TOLK_OK)
-            st = check(root, passes[i].stage, passes[i].name, err);
+            st = check(root, rows[i].stage, rows[i].name, err);
         if (st != TOLK_OK)
             return st;
-        tk_log(ctx, TOLK_LOG_DEBUG, "pass %s: the graph has %u nodes", passes[i].name,
+        tk_log(ctx, TOLK_LOG_DEBUG, "pass %s: the graph has %u nodes", rows[i].name,
                tolk_graph_count(out->pass.g));
-        if (letters && strchr(letters, passes[i].letter))
-            dump(ctx, passes[i].name, root);
+        if (letters && strchr(letters, rows[i].letter))
+            dump(ctx, rows[i].name, root);
         out->phases.last_ns = tk_phases_now_ns(); /* looking at it is no part of the next one */
         if (i == 0)
             out->kernel = out->pass.kernel = root;
-        if (i == PASS_OPTS) {
+        if (i == last_opt) {
             out->opt = root;
             if (end == TK_PIPELINE_OPT)
                 return TOLK_OK;

@@ -61,6 +61,10 @@ static tolk_status check_opts(const tolk_compile_opts **opts, tolk_error *err) {
     return TOLK_OK;
 }
 
+static tolk_stage stage_of(const tolk_uop *root) {
+    return tk_uop_is(root, TK_OP_LINEAR) ? TOLK_STAGE_PROGRAM : TOLK_STAGE_KERNEL;
+}
+
 static const char *target_name(tolk_ctx *ctx, const tolk_compile_opts *opts) {
     return opts->target ? opts->target : tk_env_get(ctx, "TOLK_CPU");
 }
@@ -386,7 +390,7 @@ tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_c
     if (!err)
         err = &own; /* the history keeps the message */
     tolk_program *p = NULL;
-    tolk_status st = tolk_verify(sink, TOLK_STAGE_KERNEL, err);
+    tolk_status st = tolk_verify(sink, stage_of(sink), err);
     tk_phases_mark(&b.phases, "verify");
     if (st == TOLK_OK) {
         tk_repro_begin(ctx, sink, opts, name, &b.target, &repro);
@@ -754,7 +758,7 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_emit: unknown kind %d", (int)kind);
     TK_TRY(check_opts(&opts, err));
     tk_ctx_after_fork(ctx);
-    TK_TRY(tolk_verify(sink, TOLK_STAGE_KERNEL, err));
+    TK_TRY(tolk_verify(sink, stage_of(sink), err));
     if (kind == TOLK_EMIT_UOP)
         return tolk_print(sink, text, len) == TOLK_OK ? TOLK_OK : tk_status_nomem(err);
     tolk_device *device;

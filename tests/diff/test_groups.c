@@ -243,6 +243,59 @@ static void test_accesses_out_of_local_memory_are_reported(void **state) {
                   &arg, 1, NULL, 0, TOLK_E_RANGE);
 }
 
+/* A register that one region stores to in a branch alone is what the region before left elsewhere:
+ * y[i] = i odd ? 5 : i. A program of a work-item, with a barrier between two uses of the register.
+ */
+static void test_a_register_that_only_some_work_items_store_to_is_kept(void **state) {
+    (void)state;
+    int32_t y[9];
+    for (int i = 0; i < 9; i++)
+        y[i] = i % 2 ? 5 : i;
+    tk_kernel_arg arg = {TOLK_I32, 9, NULL, y, NULL};
+    tk_kernel_run("tolk.uop 1\n%0 = const index 9\n%1 = const index 0\n%2 = const index 1\n"
+                  "%3 = param i32 (%0) {slot=0}\n%4 = special index (%0) {name=\"lidx0\"}\n"
+                  "%5 = buffer i32 (%2) {slot=0, space=reg}\n%6 = index i32 (%5, %1)\n"
+                  "%7 = cast i32 (%4)\n%8 = store void (%6, %7)\n%9 = barrier void (%8)\n"
+                  "%10 = and index (%4, %2)\n%11 = cmpeq bool (%10, %2)\n"
+                  "%12 = if void (%11, %9)\n%13 = const i32 5\n%14 = store void (%6, %13)\n"
+                  "%15 = endif void (%12)\n%16 = after i32 (%5, %15)\n"
+                  "%17 = index i32 (%16, %1)\n%18 = load i32 (%17)\n%19 = index i32 (%3, %4)\n"
+                  "%20 = store void (%19, %18)\n"
+                  "%21 = linear void (%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, "
+                  "%14, %15, %16, %17, %18, %19, %20) {name=\"some\"}\n",
+                  &arg, 1, NULL, 0, TOLK_OK);
+}
+
+/* A load that is listed before a store and again behind it: y[1] is what x[0] was, y[2] what it is
+ * then; y[0] = y[0] + 1. */
+static void test_a_node_that_is_listed_again_is_executed_again(void **state) {
+    (void)state;
+    static const int32_t before[3] = {41, 0, 0}, want[3] = {42, 41, 42};
+    tk_kernel_arg arg = {TOLK_I32, 3, before, want, NULL};
+    tk_kernel_run("tolk.uop 1\n%0 = const index 3\n%1 = const index 0\n%2 = const index 1\n"
+                  "%3 = const index 2\n%4 = param i32 (%0) {slot=0}\n%5 = index i32 (%4, %1)\n"
+                  "%6 = load i32 (%5)\n%7 = const i32 1\n%8 = add i32 (%6, %7)\n"
+                  "%9 = index i32 (%4, %2)\n%10 = store void (%9, %6)\n"
+                  "%11 = store void (%5, %8)\n%12 = index i32 (%4, %3)\n"
+                  "%13 = store void (%12, %6)\n"
+                  "%14 = linear void (%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %6, %12, "
+                  "%13) {name=\"again\"}\n",
+                  &arg, 1, NULL, 0, TOLK_OK);
+}
+
+/* inbounds=true in a text proves nothing: what is outside is dropped and reported. */
+static void test_a_claim_of_bounds_in_a_text_is_checked(void **state) {
+    (void)state;
+    static const int32_t before[8] = {1, 2, 3, 4, 5, 6, 7, 8}, want[8] = {1, 2, 3, 4, 5, 1, 2, 3};
+    tk_kernel_arg arg = {TOLK_I32, 8, before, want, NULL};
+    tk_kernel_run("tolk.uop 1\n%0 = const index 8\n%1 = const index 0\n%2 = const index 5\n"
+                  "%3 = param i32 (%0) {slot=0}\n%4 = index i32 (%3, %1)\n"
+                  "%5 = load i32x4 (%4) {inbounds=true}\n%6 = index i32 (%3, %2)\n"
+                  "%7 = store void (%6, %5) {inbounds=true}\n"
+                  "%8 = linear void (%0, %1, %2, %3, %4, %5, %6, %7) {name=\"claim\"}\n",
+                  &arg, 1, NULL, 0, TOLK_E_RANGE);
+}
+
 int main(void) {
     tk_kernel_add_compilers();
     const struct CMUnitTest tests[] = {
@@ -254,6 +307,9 @@ int main(void) {
         cmocka_unit_test(test_atomic_adds_count_each_work_item_once),
         cmocka_unit_test(test_sizes_from_the_reserved_variables),
         cmocka_unit_test(test_accesses_out_of_local_memory_are_reported),
+        cmocka_unit_test(test_a_register_that_only_some_work_items_store_to_is_kept),
+        cmocka_unit_test(test_a_node_that_is_listed_again_is_executed_again),
+        cmocka_unit_test(test_a_claim_of_bounds_in_a_text_is_checked),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tk_kernel_close_compilers();

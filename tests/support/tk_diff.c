@@ -329,7 +329,8 @@ bool tk_diff_check(tk_diff *d, const tolk_uop *kernel, uint32_t target, const ch
                                      TK_PIPELINE_PROGRAM, &p, &err);
     bool good = true;
     tolk_program *program = NULL;
-    bool forced = opts && *opts; /* may unroll beyond what is compiled */
+    /* May unroll, or be written, beyond what is compiled. */
+    bool forced = (opts && *opts) || tk_uop_is(kernel, TK_OP_LINEAR);
     if ((st == TOLK_E_ARG && opts) || (st == TOLK_E_LIMIT && forced)) {
         *refused = true;
         d->refused++;

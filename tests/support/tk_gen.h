@@ -16,6 +16,9 @@ const tolk_uop *tk_gen_kernel(tolk_graph *g, uint64_t seed);
 /* The same, whose work-items meet at barriers, in shuffles and in local memory (tk_gen_items.c). */
 const tolk_uop *tk_gen_items(tolk_graph *g, uint64_t seed);
 
+/* A program with vectors of 1 to 64 lanes, of all groups or of a work-item (tk_gen_program.c). */
+const tolk_uop *tk_gen_program(tolk_graph *g, uint64_t seed);
+
 /* Does it fold floats with add or mul, so that options may change its results by rounding? */
 bool tk_gen_has_float_sum(const tolk_uop *kernel);
 

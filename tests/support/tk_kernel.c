@@ -146,7 +146,7 @@ static void compare(const char *engine, bool fma, placement where, const guarded
 void tk_kernel_run_uop(const tolk_uop *kernel, const tk_kernel_arg *args, size_t n_args,
                        const int64_t *vals, size_t n_vals, tolk_status status) {
     assert_true(n_args <= MAX_ARGS);
-    size_t engines_here = tk_uop_is(kernel, TK_OP_SINK) && !interpreter_alone ? n_engines : 1;
+    size_t engines_here = interpreter_alone ? 1 : n_engines;
     bool lacking = engines_here > 1 && is_for_interpreter_only(kernel);
     for (size_t e = 0; e < engines_here; e++) {
         if (e > 0 && one_compiler && e != 1 + one_compiler % (n_engines - 1))
