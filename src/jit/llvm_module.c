@@ -2,11 +2,9 @@
 #include "jit/llvm_module.h"
 
 #include "jit/code_hash.h"
-#include "jit/llvm_pool.h"
 
 const tk_module tolk_llvm_module = {.size = sizeof(tk_module),
                                     .hash = tk_code_hash,
                                     .llvm = TOLK_LLVM_VERSION,
-                                    .opened = tk_llvm_pool_opened,
                                     .emit = tk_llvm_emit,
                                     .link = tk_llvm_link};

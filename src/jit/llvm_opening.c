@@ -9,3 +9,8 @@
 __attribute__((constructor)) static void opening(void) {
     tk_llvm_pool_opening();
 }
+
+TOLK_API void tolk_llvm_opened(void);
+void tolk_llvm_opened(void) {
+    tk_llvm_pool_opened();
+}

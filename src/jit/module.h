@@ -11,13 +11,13 @@
 #include "base/status.h"
 #include "jit/llvm_api.h"
 
-/* What it gives, at the symbol tolk_llvm_module. Beside size and hash nothing of it may be used
- * unless both are those of this library. */
+/* What it gives, at the symbol tolk_llvm_module. A function void tolk_llvm_opened(void) is to be
+ * called as soon as it is opened, whatever build it belongs to. Beside size and hash nothing of it
+ * may be used unless both are those of this library. */
 typedef struct tk_module {
-    uint32_t size;        /* sizeof(tk_module) */
-    const char *hash;     /* tk_code_hash: of the sources that it was built from */
-    const char *llvm;     /* tk_code_llvm: the LLVM that it was built for */
-    void (*opened)(void); /* to be called once it is opened, before anything else */
+    uint32_t size;    /* sizeof(tk_module) */
+    const char *hash; /* tk_code_hash: of the sources that it was built from */
+    const char *llvm; /* tk_code_llvm: the LLVM that it was built for */
     /* The functions of llvm_api.h. */
     tolk_status (*emit)(tolk_ctx *ctx, const tk_target *target, const tolk_uop *linear,
                         const char *symbol, tk_llvm_form form, uint64_t *frame_bytes,

@@ -38,13 +38,17 @@ static bool beside(char *path, size_t bytes) {
 }
 
 static tolk_status look_at(void *library, const char *path, tolk_error *err) {
+    void (*loaded)(void);
+    void *symbol = dlsym(library, "tolk_llvm_opened");
+    memcpy(&loaded, &symbol, sizeof loaded);
+    if (loaded)
+        loaded();
     const tk_module *m = dlsym(library, "tolk_llvm_module");
     if (!m || m->size != sizeof *m || strcmp(m->hash, tk_code_hash) != 0 ||
         strcmp(m->llvm, tk_code_llvm) != 0)
         return tk_status_fail(
             err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
             "\"%.120s\" belongs to another build of tolk: nothing can be compiled", path);
-    m->opened();
     atomic_store_explicit(&opened, m, memory_order_release);
     return TOLK_OK;
 }
