@@ -21,7 +21,7 @@ T
 
 # Debian's names; each is asked for and installed by name.
 packages=(clang-19 llvm-19-dev libomp-19-dev libclang-rt-19-dev clang-format-19 gcc libc6-dev
-    binutils cmake ninja-build pkgconf libxxhash-dev libpng-dev libcmocka-dev)
+    binutils cmake ninja-build pkgconf libxxhash-dev libpng-dev libedit-dev libcmocka-dev)
 # Only compared against; the build does without.
 optional_packages=(libsleef-dev)
 

@@ -23,6 +23,12 @@ if(tool_sources)
     add_library(tolk_tool STATIC ${tool_sources})
     target_include_directories(tolk_tool PRIVATE ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(tolk_tool PRIVATE tolk_flags Threads::Threads)
+    # Line editing at the prompt; without libedit lines are read as they come.
+    pkg_check_modules(EDIT IMPORTED_TARGET libedit)
+    if(EDIT_FOUND)
+        target_compile_definitions(tolk_tool PRIVATE TOLK_HAVE_EDIT)
+        target_link_libraries(tolk_tool PUBLIC PkgConfig::EDIT)
+    endif()
     if(EXISTS ${tool_main})
         add_executable(tolk-jit ${tool_main})
         target_link_libraries(tolk-jit PRIVATE tolk_flags tolk_tool tolk m Threads::Threads

@@ -247,32 +247,54 @@ static int has_shape(const tk_npy_header *file, const tk_arg *a) {
     return !i && !k && more >= 0;
 }
 
+/* A copy of an array that the prompt keeps. 0: there is none of that name, or no memory. */
+static int copy_kept(const char *name, tk_npy_array *out) {
+    const tk_array *kept = tk_session_array(name);
+    void *data = kept ? allocate(kept->bytes) : NULL;
+    if (!data)
+        return 0;
+    memcpy(data, kept->data, kept->bytes);
+    *out = (tk_npy_array){.head = {.dtype = kept->dtype, .rank = kept->rank}, .data = data};
+    memcpy(out->head.dims, kept->dims, sizeof out->head.dims);
+    out->head.data_bytes = kept->bytes;
+    out->head.elems = kept->bytes / tolk_dtype_bytes(kept->dtype);
+    return 1;
+}
+
 static int load_file(tk_arg *a, const char *path) {
     char err[NPY_ERR_BYTES], shape[256], have[256];
     tk_npy_array file;
-    if (!tk_npy_load(path, &file, err))
+    int kept = copy_kept(path, &file);
+    const char *what = kept ? "array" : "file";
+    if (!kept && !tk_npy_load(path, &file, err)) {
+        if (tk_session_is_name(path))
+            return tk_report_usage("--arg %s=%.300s: there is no array of that name, and no file "
+                                   "either: expected a name that `arrays` lists, a .npy file or a "
+                                   "number",
+                                   a->name, path);
         return tk_report_usage("--arg %s=%.300s: %s", a->name, path, err);
+    }
     describe(a, shape, sizeof shape);
     if (!tk_npy_accepts(file.head.dtype, a->info.dtype)) {
         tolk_dtype carrier = tk_npy_carrier(a->info.dtype);
         tk_npy_free(&file);
-        return tk_report_usage("--arg %s=%.300s: expected %s%s%s, the file has %s", a->name, path,
+        return tk_report_usage("--arg %s=%.300s: expected %s%s%s, the %s has %s", a->name, path,
                                shape, carrier != a->info.dtype ? ", its bits as " : "",
-                               carrier != a->info.dtype ? tolk_dtype_name(carrier) : "",
+                               carrier != a->info.dtype ? tolk_dtype_name(carrier) : "", what,
                                tolk_dtype_name(file.head.dtype));
     }
     if (file.head.elems < (uint64_t)a->elems) {
         tk_npy_free(&file);
         return tk_report_usage("--arg %s=%.300s: expected %s, %" PRId64
-                               " elements, the file has %" PRIu64,
-                               a->name, path, shape, a->elems, file.head.elems);
+                               " elements, the %s has %" PRIu64,
+                               a->name, path, shape, a->elems, what, file.head.elems);
     }
     if (!has_shape(&file.head, a)) {
         describe_array(file.head.dtype, file.head.dims, file.head.rank, have, sizeof have);
         tk_npy_free(&file);
         return tk_report_usage("--arg %s=%.300s: expected %s, or one dimension of %" PRId64
-                               " elements, the file has %s",
-                               a->name, path, shape, a->elems, have);
+                               " elements, the %s has %s",
+                               a->name, path, shape, a->elems, what, have);
     }
     a->data = file.data;
     a->bytes = file.head.data_bytes;
@@ -458,6 +480,13 @@ int tk_binding_save(const tk_binding *b) {
     for (size_t i = 0; i < b->n; i++) {
         const tk_arg *a = &b->args[i];
         char err[NPY_ERR_BYTES];
+        if (a->out && tk_session_is_name(a->out)) {
+            int code = tk_session_keep_array(a->out, a->info.dtype, a->file_rank, a->file_dims,
+                                             a->data, a->bytes);
+            if (code)
+                return code;
+            continue;
+        }
         if (a->out && !tk_npy_save(a->out, a->info.dtype, a->file_rank, a->file_dims, a->data, err))
             return tk_report_failed("--out %s=%.300s: %s", a->name, a->out, err);
     }

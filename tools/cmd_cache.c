@@ -31,7 +31,8 @@ static int print_stats(tolk_ctx *ctx, int json) {
 }
 
 int tk_cmd_cache(int argc, char **argv) {
-    static tk_list words;
+    static tk_list words; /* large, and used again at the prompt */
+    words.n = 0;
     int json = 0;
     const tk_flag flags[] = {{"--json", TK_FLAG_BOOL, &json}};
     int code = tk_flags_read(argc, argv, flags, 1, &words, 1);
@@ -50,12 +51,13 @@ int tk_cmd_cache(int argc, char **argv) {
     code = st ? tk_report_error(NULL, st, &err) : TOOL_DONE;
     if (!code && (!clear || json))
         code = print_stats(ctx, json);
-    tolk_ctx_destroy(ctx);
+    tk_report_context_end(ctx);
     return code;
 }
 
 int tk_cmd_version(int argc, char **argv) {
-    static tk_list words;
+    static tk_list words; /* large, and used again at the prompt */
+    words.n = 0;
     int json = 0;
     const tk_flag flags[] = {{"--json", TK_FLAG_BOOL, &json}};
     /* "tolk-jit --version" comes here, too. */
@@ -84,6 +86,6 @@ int tk_cmd_version(int argc, char **argv) {
             printf("tolk-jit %s, LLVM %s\n", version, llvm);
         }
     }
-    tolk_ctx_destroy(ctx);
+    tk_report_context_end(ctx);
     return code;
 }

@@ -36,7 +36,8 @@ static int print_device(tolk_ctx *ctx, size_t i, int json) {
 }
 
 int tk_cmd_devices(int argc, char **argv) {
-    static tk_list words;
+    static tk_list words; /* large, and used again at the prompt */
+    words.n = 0;
     int json = 0;
     const tk_flag flags[] = {{"--json", TK_FLAG_BOOL, &json}};
     int code = tk_flags_read(argc, argv, flags, 1, &words, 0);
@@ -54,7 +55,7 @@ int tk_cmd_devices(int argc, char **argv) {
     }
     if (json)
         puts("]");
-    tolk_ctx_destroy(ctx);
+    tk_report_context_end(ctx);
     return code;
 }
 
@@ -292,7 +293,8 @@ static void print_doctor_text(const char *info, size_t len, const disk_cache *c,
 }
 
 int tk_cmd_doctor(int argc, char **argv) {
-    static tk_list words;
+    static tk_list words; /* large, and used again at the prompt */
+    words.n = 0;
     int json = 0;
     const tk_flag flags[] = {{"--json", TK_FLAG_BOOL, &json}};
     int code = tk_flags_read(argc, argv, flags, 1, &words, 0);
@@ -300,6 +302,8 @@ int tk_cmd_doctor(int argc, char **argv) {
         return code;
     static problems found;
     static disk_cache cache;
+    found.n = 0;
+    memset(&cache, 0, sizeof cache);
     wanted_dir(&cache);
     tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
     opts.log = on_log;

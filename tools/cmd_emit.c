@@ -43,7 +43,8 @@ static int emit_to(tolk_ctx *ctx, const char *file, const tolk_uop *kernel,
 }
 
 int tk_cmd_emit(int argc, char **argv) {
-    static tk_list files;
+    static tk_list files; /* large, and used again at the prompt */
+    files.n = 0;
     tk_compile_flags compile = {0};
     const char *kind_name = NULL, *kernel_name = NULL, *out = NULL, *header = NULL;
     const tk_flag flags[] = {
@@ -82,6 +83,8 @@ int tk_cmd_emit(int argc, char **argv) {
     code = tk_source_load(ctx, files.item[0], &source);
     if (!code)
         code = tk_source_kernel(&source, files.item[0], kernel_name, &kernel);
+    if (!code)
+        tk_session_keep_kernels(&source, files.item[0]);
     if (!code && kind != TOLK_EMIT_UOP) {
         tk_compile_flags_replay(&source, files.item[0], &compile);
         code = tk_compile_flags_read("emit", &compile, &opts);
@@ -91,6 +94,6 @@ int tk_cmd_emit(int argc, char **argv) {
     if (!code && header)
         code = emit_to(ctx, files.item[0], kernel, &opts, TOLK_EMIT_HEADER, header);
     tk_source_free(&source);
-    tolk_ctx_destroy(ctx);
+    tk_report_context_end(ctx);
     return code;
 }

@@ -60,7 +60,8 @@ static int format_one(tolk_ctx *ctx, const char *path, const fmt_flags *f, int *
 }
 
 int tk_cmd_fmt(int argc, char **argv) {
-    static tk_list files;
+    static tk_list files; /* large, and used again at the prompt */
+    files.n = 0;
     fmt_flags f = {0};
     int differs = 0;
     const tk_flag flags[] = {
@@ -90,6 +91,6 @@ int tk_cmd_fmt(int argc, char **argv) {
         if (one > code)
             code = one; /* go on with the others */
     }
-    tolk_ctx_destroy(ctx);
+    tk_report_context_end(ctx);
     return code ? code : differs ? TOOL_FAILED : TOOL_DONE;
 }

@@ -31,6 +31,8 @@ static int run_kernel(const char *path, const tolk_uop *kernel, const tolk_progr
     if (!us)
         return tk_report_usage("run: --repeat: expected at most 16777216");
     int code = TOOL_DONE;
+    if (!program)
+        tk_interrupt_stage("the interpreter");
     for (int64_t i = 0; i < repeat && !code; i++) {
         if (i)
             tk_binding_rewind(b);
@@ -59,9 +61,10 @@ static void print_outputs(tolk_ctx *ctx, const tk_binding *b) {
     enum { SHOWN = 8 };
     for (size_t i = 0; i < b->n; i++) {
         const tk_arg *a = &b->args[i];
-        if (a->info.is_scalar || !a->info.is_stored || a->out)
+        int kept = a->out && tk_session_is_name(a->out);
+        if (a->info.is_scalar || !a->info.is_stored || (a->out && !kept))
             continue;
-        printf("%s = %s[", a->name, tolk_dtype_name(a->info.dtype));
+        printf("%s = %s[", kept ? a->out : a->name, tolk_dtype_name(a->info.dtype));
         for (int d = 0; d < a->file_rank; d++)
             printf("%s%lld", d ? ", " : "", (long long)a->file_dims[d]);
         size_t n = a->bytes / tolk_dtype_bytes(a->info.dtype);
@@ -148,6 +151,8 @@ static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
         code = tk_source_kernel(&source, path, f->kernel, &kernel);
     if (!code && (st = tolk_verify(kernel, TOLK_STAGE_ANY, &err)))
         code = tk_report_input(path, st, &err);
+    if (!code)
+        tk_session_keep_kernels(&source, path);
     if (!code && tk_source_is_repro(&source)) { /* it is about compiling: any inputs do */
         f->request.random = 1;
         f->request.seed = &seed;
@@ -165,7 +170,9 @@ static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
     if (device) {
         tolk_program_info info;
         double start = now_us();
+        tk_interrupt_stage("compiling");
         st = tolk_compile(device, kernel, &opts, &program, &err);
+        tk_interrupt_stage(NULL);
         r.compile_ms = (now_us() - start) * 1e-3;
         if (!st)
             st = tolk_program_get_info(program, &info);
@@ -210,7 +217,8 @@ done:
 int tk_cmd_run(int argc, char **argv) {
     static run_flags f; /* its lists are large */
     static tk_list files;
-    f.repeat = 1;
+    files.n = 0;
+    f = (run_flags){.repeat = 1};
     const tk_flag flags[] = {
         {"--arg", TK_FLAG_LIST, &f.request.args},
         {"--out", TK_FLAG_LIST, &f.request.outs},
@@ -243,6 +251,6 @@ int tk_cmd_run(int argc, char **argv) {
     if (!ctx)
         return TOOL_FAILED;
     code = run_with(ctx, files.item[0], &f);
-    tolk_ctx_destroy(ctx);
+    tk_report_context_end(ctx);
     return code;
 }

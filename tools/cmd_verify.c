@@ -406,6 +406,8 @@ static int verify_file(job *j, const char *kernel_name) {
     tk_source source = {0};
     const tolk_uop *kernel;
     int code = tk_source_load(j->ctx, j->path, &source);
+    if (!code)
+        tk_session_keep_kernels(&source, j->path);
     size_t n = code || kernel_name ? 1 : tk_source_count(&source);
     if (!code && tk_source_is_repro(&source)) {
         tk_compile_flags replay = j->flags;
@@ -431,8 +433,10 @@ static int verify_file(job *j, const char *kernel_name) {
 }
 
 int tk_cmd_verify(int argc, char **argv) {
-    static tk_list files;
-    static job j = {.rounds = 2, .seed = 1};
+    static tk_list files; /* large, and used again at the prompt */
+    files.n = 0;
+    static job j;
+    j = (job){.rounds = 2, .seed = 1};
     const char *kernel_name = NULL;
     const tk_flag flags[] = {
         {"--kernel", TK_FLAG_TEXT, &kernel_name},
@@ -460,9 +464,10 @@ int tk_cmd_verify(int argc, char **argv) {
         return TOOL_FAILED;
     j.ctx = ctx;
     j.path = files.item[0];
-    setvbuf(stdout, NULL, _IOLBF, 0); /* each line as it is found: the next may take long */
+    if (!tk_session_is_on()) /* each line as it is found: the next may take long */
+        setvbuf(stdout, NULL, _IOLBF, 0);
     tk_interrupt_watch(NULL);
     code = verify_file(&j, kernel_name);
-    tolk_ctx_destroy(ctx);
+    tk_report_context_end(ctx);
     return code;
 }

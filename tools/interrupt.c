@@ -7,24 +7,54 @@
 #include <unistd.h>
 
 static _Atomic(tolk_device *) watched;
-static volatile sig_atomic_t seen;
+static _Atomic(const char *) stage; /* what goes on and cannot be stopped; NULL: nothing such */
+static volatile sig_atomic_t seen;  /* how often */
+static volatile sig_atomic_t in_session;
+static struct sigaction outside; /* of SIGINT, while a command of a session runs */
 
-static void cancel(void) {
-    tolk_device *device = atomic_load(&watched);
-    if (!device)
-        _exit(TOOL_INTERRUPTED);
+enum { ENOUGH = 3 /* for who wants out of a session that does not listen */ };
+
+static void say(const char *text) {
+    ssize_t n = write(STDERR_FILENO, text, strlen(text));
+    (void)n; /* a handler can do no more */
+}
+
+static void cancel(tolk_device *device) {
     tolk_cancel(device);
     /* A launch that begins just now is not reached by this call: try again until one was. */
     alarm(1);
 }
 
-static void on_interrupt(int sig) {
-    if (sig == SIGINT) {
-        if (seen)
-            _exit(TOOL_INTERRUPTED);
-        seen = 1;
+/* At the prompt: what runs is cancelled, what cannot be is waited for. */
+static void in_command(tolk_device *device) {
+    const char *what = atomic_load(&stage);
+    if (device)
+        cancel(device);
+    if (device && !what)
+        return;
+    if (seen == 1) {
+        say("\ntolk-jit: ");
+        say(what ? what : "this");
+        say(" cannot be stopped, its end is waited for (Ctrl-C twice more ends tolk-jit)\n");
     }
-    cancel();
+    if (seen >= ENOUGH)
+        _exit(TOOL_INTERRUPTED);
+}
+
+static void on_interrupt(int sig) {
+    tolk_device *device = atomic_load(&watched);
+    if (sig == SIGALRM) {
+        if (device)
+            cancel(device);
+        return;
+    }
+    seen = seen + 1;
+    if (in_session)
+        in_command(device);
+    else if (seen > 1 || !device)
+        _exit(TOOL_INTERRUPTED);
+    else
+        cancel(device);
 }
 
 void tk_interrupt_watch(tolk_device *device) {
@@ -41,6 +71,25 @@ void tk_interrupt_watch(tolk_device *device) {
         sigaction(SIGINT, &act, NULL);
 }
 
+void tk_interrupt_stage(const char *what) {
+    atomic_store(&stage, what);
+}
+
+void tk_interrupt_begin(void) {
+    in_session = 1;
+    seen = 0;
+    tk_interrupt_stage(NULL);
+    sigaction(SIGINT, NULL, &outside);
+    tk_interrupt_watch(NULL);
+}
+
+void tk_interrupt_end(void) {
+    alarm(0);
+    atomic_store(&watched, NULL);
+    tk_interrupt_stage(NULL);
+    sigaction(SIGINT, &outside, NULL);
+}
+
 int tk_interrupt_seen(void) {
-    return seen;
+    return seen > 0;
 }

@@ -15,8 +15,8 @@ static void print_line(const char *text) {
 
 static int json_errors;
 
-void tk_report_json(void) {
-    json_errors = 1;
+void tk_report_json(int on) {
+    json_errors = on;
 }
 
 /* The same for programs, on stdout. */
@@ -109,11 +109,18 @@ int tk_report_input(const char *file, tolk_status status, const tolk_error *err)
 }
 
 tolk_ctx *tk_report_context(void) {
-    tolk_ctx *ctx;
+    tolk_ctx *ctx = tk_session_context();
+    if (ctx)
+        return ctx;
     tolk_error err = TOLK_ERROR_INIT;
     tolk_status st = tolk_ctx_create(NULL, &ctx, &err);
     if (!st)
         return ctx;
     tk_report_error(NULL, st, &err);
     return NULL;
+}
+
+void tk_report_context_end(tolk_ctx *ctx) {
+    if (ctx != tk_session_context())
+        tolk_ctx_destroy(ctx);
 }

@@ -105,11 +105,29 @@ int tk_source_is_repro(const tk_source *source) {
     return source->target != NULL;
 }
 
+/* The text of a kernel that the prompt keeps under this name. */
+static int kept_text(const char *name, tk_source *s) {
+    const tk_kept_kernel *k = tk_session_kernel(name);
+    if (!k)
+        return 0;
+    s->kept = strdup(name);
+    s->text = malloc(k->len + 1);
+    if (!s->kept || !s->text)
+        return 0;
+    memcpy(s->text, k->text, k->len);
+    s->len = k->len;
+    return 1;
+}
+
 int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
     tk_source s = {0};
-    int code = read_all(path, &s.text, &s.len);
-    if (code)
+    if (tk_session_is_on() && !strcmp(path, "-"))
+        return tk_report_usage("-: standard input is the prompt's own: expected a file");
+    int code = kept_text(path, &s) ? TOOL_DONE : read_all(path, &s.text, &s.len);
+    if (code) {
+        tk_source_free(&s);
         return code;
+    }
     tolk_error err = TOLK_ERROR_INIT;
     tolk_status st = tolk_graph_create(ctx, &s.graph);
     if (!st)
@@ -127,6 +145,7 @@ int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
 void tk_source_free(tk_source *source) {
     tolk_graph_destroy(source->graph);
     free(source->text);
+    free(source->kept);
     free(source->target);
     free(source->opts);
     free(source->bounds);
@@ -139,6 +158,8 @@ static int is_op(const tolk_uop *u, const char *name) {
 }
 
 size_t tk_source_count(const tk_source *source) {
+    if (source->kept)
+        return 1;
     if (!is_op(source->root, "group"))
         return 1;
     size_t n = tolk_uop_n_src(source->root);
@@ -151,6 +172,8 @@ size_t tk_source_count(const tk_source *source) {
 int tk_source_kernel(const tk_source *source, const char *path, const char *name,
                      const tolk_uop **out) {
     const tolk_uop *root = source->root;
+    if (!name)
+        name = source->kept;
     /* A program is its own root. */
     if (is_op(root, "linear")) {
         if (name && strcmp(name, tolk_kernel_name(root)))

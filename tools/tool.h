@@ -22,10 +22,12 @@ int tk_report_error(const char *file, tolk_status status, const tolk_error *err)
 /* The same of a call that reads or checks what was given, before any work: a value out of its range
  * is then the input's fault. */
 int tk_report_input(const char *file, tolk_status status, const tolk_error *err);
-/* From here on each of these messages is a line {"error": {...}} on stdout, too. */
-void tk_report_json(void);
-/* A context with the defaults, or NULL after a message. */
+/* From here on each of these messages is a line {"error": {...}} on stdout, too; or no more. */
+void tk_report_json(int on);
+/* A context with the defaults (at the prompt: that of the session), or NULL after a message; and
+ * what a command does with it at its end. */
 tolk_ctx *tk_report_context(void);
+void tk_report_context_end(tolk_ctx *ctx);
 
 /* ---- flags.c: the command line ---- */
 
@@ -61,6 +63,7 @@ typedef struct tk_source {
     const tolk_uop *root;
     char *text;
     size_t len;
+    char *kept; /* name of the kernel that was asked for from the session; NULL: a file was */
     /* Settings that a file of TOLK_REPRO has; NULL: it has none. */
     char *target, *opts, *bounds, *strict;
 } tk_source;
@@ -152,12 +155,81 @@ double tk_estimate_steps(tolk_ctx *ctx, const tolk_uop *kernel, const tk_binding
  * against a number is a difference. bool: any two bytes that are not 0 are equal. */
 size_t tk_compare_first(tolk_dtype dtype, const void *a, const void *b, size_t n);
 
+/* ---- session.c: what the prompt keeps between commands ---- */
+
+typedef struct tk_array {
+    char name[64];
+    tolk_dtype dtype;
+    int rank;
+    int64_t dims[64];
+    void *data; /* from malloc */
+    size_t bytes;
+} tk_array;
+
+typedef struct tk_kept_kernel {
+    char name[128];
+    char *file; /* it came from */
+    char *text; /* of the whole file */
+    size_t len;
+} tk_kept_kernel;
+
+/* Begin and end the session of this process. TOOL_DONE or a code. */
+int tk_session_begin(void);
+void tk_session_end(void);
+int tk_session_is_on(void);
+/* Its context; NULL outside of a session. */
+tolk_ctx *tk_session_context(void);
+/* Could this be the name of an array (and is it no file and no number)? Never outside of a session.
+ */
+int tk_session_is_name(const char *text);
+/* NULL: there is none of that name. Pointers are valid until the next command. */
+const tk_array *tk_session_array(const char *name);
+const tk_kept_kernel *tk_session_kernel(const char *name);
+/* The i-th in the order in which they were made; NULL past the last. */
+const tk_array *tk_session_array_at(size_t i);
+const tk_kept_kernel *tk_session_kernel_at(size_t i);
+/* Keep a copy under a name, in place of what had that name. */
+int tk_session_keep_array(const char *name, tolk_dtype dtype, int rank, const int64_t *dims,
+                          const void *data, size_t bytes);
+/* Keep the kernels of a file by their names. Silently does nothing outside of a session. */
+void tk_session_keep_kernels(const tk_source *source, const char *file);
+/* Forget an array or a kernel. 0: there was none. */
+int tk_session_drop(const char *name);
+
+/* ---- prompt.c, line.c, complete.c ---- */
+
+/* Read commands from standard input until its end or `quit`. Returns the exit code. */
+int tk_prompt(void);
+/* The prompt's own commands: name and one line of help; NULL past the last. */
+const char *tk_prompt_command(size_t i, const char **help);
+
+/* A source of lines: a terminal with editing, history and completion, or any other input. */
+typedef struct tk_line tk_line;
+typedef enum tk_line_end { TK_LINE_OK, TK_LINE_INTERRUPTED, TK_LINE_EOF } tk_line_end;
+/* NULL: no memory. */
+tk_line *tk_line_open(void);
+void tk_line_close(tk_line *line);
+int tk_line_is_terminal(const tk_line *line);
+/* The next line without its newline, valid until the next call. A Ctrl-C at a terminal drops what
+ * was typed. prompt is shown on terminals. */
+tk_line_end tk_line_read(tk_line *line, const char *prompt, const char **text);
+
+/* What could stand in place of the word before the cursor: whole words. n_typed: how many bytes of
+ * each are typed already. out: at most `max`, each freed by the caller. Returns how many. */
+size_t tk_complete(const char *line, size_t cursor, char **out, size_t max, size_t *n_typed);
+
 /* ---- interrupt.c: Ctrl-C ---- */
 
 /* From here on Ctrl-C cancels what runs on `device`; NULL: there is nothing to cancel, it ends the
  * process with 130. A second Ctrl-C always does. */
 void tk_interrupt_watch(tolk_device *device);
-/* Was there a Ctrl-C? */
+/* Static text of what begins now and cannot be stopped ("compiling"); NULL: it is over. */
+void tk_interrupt_stage(const char *what);
+/* Around a command of the prompt: there Ctrl-C never ends the process at once. One that meets
+ * nothing it could cancel says so, and the third in one command ends the process with 130. */
+void tk_interrupt_begin(void);
+void tk_interrupt_end(void);
+/* Was there a Ctrl-C (at the prompt: in this command)? */
 int tk_interrupt_seen(void);
 
 /* ---- json.c ---- */
@@ -180,6 +252,16 @@ int tk_json_find(const char *text, size_t len, const char *key, char *out, size_
 /* What was compiled in this context, from number `first` on, one kernel a line with its phases; or,
  * as JSON, the list. Returns how many there were so far. */
 uint64_t tk_history_print(FILE *to, tolk_ctx *ctx, uint64_t first, int json);
+
+/* ---- commands.c ---- */
+
+/* Run the command argv[1]. Returns its exit code. */
+int tk_command_run(int argc, char **argv);
+/* How all of them are used. */
+void tk_command_usage(FILE *to);
+/* The i-th command; NULL past the last. Its help, a line for each flag; NULL: no such command. */
+const char *tk_command_name(size_t i);
+const char *tk_command_help(const char *name);
 
 /* ---- commands ---- */
 

@@ -6,7 +6,7 @@ scale=$examples/scale.uop
 axpy=$examples/axpy.uop
 
 # commands and flags
-refuse 'expected a command: run, emit, verify' "$jit"
+expect 0 "$jit" # the prompt, and no input
 refuse "unknown command 'frobnicate'" "$jit" frobnicate
 refuse "unknown command ''" "$jit" ''
 for command in run emit verify fmt; do
