@@ -196,7 +196,7 @@ static void test_tab_completes_and_history_is_kept(void **state) {
     type(&s, "run scale --arg x=fi\t\r");
     expect(&s, "y = f32[100] 18 18");
     expect(&s, "tolk> ");
-    type(&s, ":emi\tscale --emit=p\t\r");
+    type(&s, ":emi\tscale --emit=pr\t\r");
     expect(&s, " = linear ");
     expect(&s, "tolk> ");
     type(&s, "typed, not run\x15"
