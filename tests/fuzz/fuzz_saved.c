@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loader of saved programs on arbitrary bytes, as they are and with a right checksum: no crash,
- * an error is one line, and of what is accepted every part can be used.
+ * The loader of saved programs on arbitrary bytes, as they are and with a right checksum, and on a
+ * program of this build with changes at places that the bytes name: no crash, an error is one line,
+ * and of what is accepted every part can be used.
  */
 #include "base/ctx.h"
 #include "jit/meta.h"
@@ -69,7 +70,61 @@ static void open_saved(const uint8_t *bytes, size_t size) {
     }
 }
 
+/* A program that this build saved, with scalars, expressions and pairs in it; kept. */
+static const char *good_program(size_t *len) {
+    static char *good;
+    static size_t good_len;
+    static const char text[] =
+        "tolk.uop 1\n%0 = param i32 {slot=7, name=\"n\", space=alu, min=1, max=5000}\n"
+        "%1 = cast index (%0)\n%2 = param f32 (%1) {slot=2, name=\"y\"}\n"
+        "%3 = param f32 (%1) {slot=5}\n%4 = param f32 {slot=3, name=\"a\", space=alu}\n"
+        "%5 = range index (%1) {axis=0, kind=global}\n%6 = index f32 (%2, %5)\n"
+        "%7 = index f32 (%3, %5)\n%8 = load f32 (%7)\n%9 = load f32 (%6)\n"
+        "%10 = mul f32 (%4, %8)\n%11 = add f32 (%10, %9)\n%12 = store void (%6, %11)\n"
+        "%13 = end void (%12, %5)\n%14 = sink void (%13) {name=\"axpy\"}\n";
+    if (!good) {
+        tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
+        opts.no_environment = 1;
+        tolk_ctx *ctx = NULL;
+        tolk_graph *g = NULL;
+        tolk_device *cpu = NULL;
+        const tolk_uop *root = NULL;
+        tolk_program *p = NULL;
+        char *bytes = NULL;
+        check(!tolk_ctx_create(&opts, &ctx, NULL) && !tolk_graph_create(ctx, &g) &&
+                  !tolk_device_open(ctx, "CPU", &cpu, NULL) &&
+                  !tolk_parse(g, text, sizeof text - 1, 0, &root, NULL) &&
+                  !tolk_compile(cpu, root, NULL, &p, NULL) &&
+                  !tolk_program_save(p, &bytes, &good_len, NULL),
+              "no program");
+        good = malloc(good_len);
+        check(good != NULL, "no memory");
+        memcpy(good, bytes, good_len);
+        tolk_free_text(ctx, bytes);
+        tolk_program_unref(p);
+        tolk_graph_destroy(g);
+        tolk_ctx_destroy(ctx);
+    }
+    *len = good_len;
+    return good;
+}
+
+/* data: changes of three bytes each, place (16 bits) and value. */
+static void change_good(const uint8_t *data, size_t size) {
+    size_t len;
+    const char *good = good_program(&len);
+    uint8_t *copy = malloc(len);
+    check(copy != NULL, "no memory");
+    memcpy(copy, good, len);
+    for (size_t i = 0; i + 3 <= size; i += 3)
+        copy[(size_t)(data[i] | data[i + 1] << 8) % len] = data[i + 2];
+    tk_saved_seal(copy, len);
+    open_saved(copy, len);
+    free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    change_good(data, size);
     uint8_t *copy = malloc(size ? size : 1);
     check(copy != NULL, "no memory");
     if (size)
