@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "jit/observe.h"
 
+#include "base/log.h"
 #include "jit/gdb.h"
 #include "jit/header.h"
 #include "jit/perf.h"
@@ -85,10 +86,11 @@ void tk_observe_add(tolk_ctx *ctx, const char *kernel, const void *entry, const 
     memcpy(o->name, name, sizeof o->name - 1);
     o->code = entry;
     o->code_bytes = bytes;
+    tk_perf_warnings warnings = {{"", ""}};
     pthread_once(&once, start);
     pthread_mutex_lock(&lock);
     if (ctx->perf)
-        tk_perf_add(ctx, o, list);
+        tk_perf_add(ctx, o, list, &warnings);
     if (ctx->gdb)
         tk_gdb_add(ctx, o);
     o->next = list;
@@ -96,6 +98,9 @@ void tk_observe_add(tolk_ctx *ctx, const char *kernel, const void *entry, const 
         list->prev = o;
     list = o;
     pthread_mutex_unlock(&lock);
+    for (int i = 0; i < 2; i++)
+        if (warnings.text[i][0])
+            tk_log(ctx, TOLK_LOG_WARNING, "%s", warnings.text[i]);
     *out = o;
 }
 

@@ -6,7 +6,6 @@
 #include "jit/perf.h"
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/phases.h"
 #include "base/strbuf.h"
 
@@ -48,7 +47,7 @@ static struct {
 } files;
 
 /* A file of this user in a directory that others may write to. */
-static int open_own(tolk_ctx *ctx, const char *path, int flags) {
+static int open_own(const char *path, int flags, char warning[200]) {
     int fd = open(path, O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0644);
     struct stat s;
     if (fd >= 0 && (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode) || s.st_uid != geteuid())) {
@@ -57,15 +56,14 @@ static int open_own(tolk_ctx *ctx, const char *path, int flags) {
         errno = EPERM;
     }
     if (fd < 0)
-        tk_log(ctx, TOLK_LOG_WARNING, "TOLK_PERF: cannot write \"%s\": %s", path,
-               strerrordesc_np(errno));
+        snprintf(warning, 200, "TOLK_PERF: cannot write \"%s\": %s", path, strerrordesc_np(errno));
     return fd;
 }
 
-static int open_dump(tolk_ctx *ctx) {
+static int open_dump(char warning[200]) {
     char path[64];
     snprintf(path, sizeof path, "/tmp/jit-%lld.dump", (long long)getpid());
-    int fd = open_own(ctx, path, O_RDWR);
+    int fd = open_own(path, O_RDWR, warning);
     if (fd < 0)
         return fd;
     dump_header h = {.magic = DUMP_MAGIC,
@@ -84,8 +82,7 @@ static int open_dump(tolk_ctx *ctx) {
                    0) == MAP_FAILED)
         ok = false;
     if (!ok) {
-        tk_log(ctx, TOLK_LOG_WARNING, "TOLK_PERF: \"%s\" is of no use: %s", path,
-               strerrordesc_np(errno));
+        snprintf(warning, 200, "TOLK_PERF: \"%s\" is of no use: %s", path, strerrordesc_np(errno));
         close(fd);
         return -1;
     }
@@ -125,7 +122,8 @@ static void write_dump(tolk_ctx *ctx, const tk_observed *o) {
     tk_strbuf_fini(&sb);
 }
 
-void tk_perf_add(tolk_ctx *ctx, const tk_observed *o, const tk_observed *before) {
+void tk_perf_add(tolk_ctx *ctx, const tk_observed *o, const tk_observed *before,
+                 tk_perf_warnings *warnings) {
     if (files.pid != getpid()) {
         if (files.pid) { /* the parent's */
             close(files.map);
@@ -133,8 +131,8 @@ void tk_perf_add(tolk_ctx *ctx, const tk_observed *o, const tk_observed *before)
         }
         char path[64];
         snprintf(path, sizeof path, "/tmp/perf-%lld.map", (long long)getpid());
-        files.map = open_own(ctx, path, O_WRONLY | O_APPEND);
-        files.dump = open_dump(ctx);
+        files.map = open_own(path, O_WRONLY | O_APPEND, warnings->text[0]);
+        files.dump = open_dump(warnings->text[1]);
         files.index = 0;
         files.pid = getpid();
         for (; before; before = before->next) {
