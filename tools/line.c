@@ -262,6 +262,7 @@ static tk_line_end read_edit(tk_line *l, const char *prompt, const char **text) 
     int n = 0;
     l->prompt = prompt;
     l->interrupted = 0;
+    el_set(l->edit, EL_PREP_TERM, 1); /* before the prompt is seen: a Ctrl-D is lost otherwise */
     const char *line = el_gets(l->edit, &n);
     if (l->interrupted) {
         el_reset(l->edit);

@@ -57,8 +57,10 @@ static char *make_text(tolk_ctx *ctx, const tolk_uop *kernel, const tolk_compile
     return tk_strbuf_take(&sb, len);
 }
 
-/* A file that was not there: DIR/KERNEL-PID-THREAD-N.uop. */
-static int open_new(tolk_ctx *ctx, const char *dir, const char *kernel, char **path) {
+/* Write the file under a name that was not there, DIR/KERNEL-PID-THREAD-N.uop. It appears as a
+ * whole: the process may end at any time. False: errno says why. */
+static bool write_new(tolk_ctx *ctx, const char *dir, const char *kernel, const char *text,
+                      size_t len, char **path) {
     char plain[41];
     size_t n = 0;
     for (; kernel[n] && n + 1 < sizeof plain; n++) {
@@ -67,23 +69,39 @@ static int open_new(tolk_ctx *ctx, const char *dir, const char *kernel, char **p
         plain[n] = keep || c == '_' ? c : '_';
     }
     plain[n] = 0;
-    for (int i = 0; i < 10000; i++) {
-        tk_strbuf sb;
+    long thread = (long)syscall(SYS_gettid);
+    tk_strbuf sb;
+    tk_strbuf_init(&sb, &ctx->al);
+    tk_strbuf_fmt(&sb, "%s/.%s-%lld-%ld.tmp", dir, plain, (long long)getpid(), thread);
+    char *temp = tk_strbuf_take(&sb, NULL);
+    /* One of that name is left of a process that is gone. */
+    if (temp)
+        unlink(temp);
+    int fd = temp ? open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    int why = temp ? errno : ENOMEM;
+    bool ok = fd >= 0 && tk_file_put(fd, text, len);
+    if (fd >= 0 && !ok)
+        why = errno;
+    if (fd >= 0 && close(fd) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
+    for (int i = 0; ok && !*path && i < 10000; i++) {
         tk_strbuf_init(&sb, &ctx->al);
-        tk_strbuf_fmt(&sb, "%s/%s-%lld-%ld-%d.uop", dir, plain, (long long)getpid(),
-                      (long)syscall(SYS_gettid), i);
+        tk_strbuf_fmt(&sb, "%s/%s-%lld-%ld-%d.uop", dir, plain, (long long)getpid(), thread, i);
         *path = tk_strbuf_take(&sb, NULL);
-        int fd = *path ? open(*path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
-        if (fd >= 0 || !*path)
-            return fd;
-        int why = errno;
+        if (*path && link(temp, *path) == 0)
+            break;
+        why = *path ? errno : ENOMEM;
+        ok = why == EEXIST;
         tk_strbuf_text_free(&ctx->al, *path);
         *path = NULL;
-        errno = why;
-        if (why != EEXIST)
-            return -1;
     }
-    return -1;
+    if (fd >= 0)
+        unlink(temp);
+    tk_strbuf_text_free(&ctx->al, temp);
+    errno = why;
+    return *path != NULL;
 }
 
 void tk_repro_begin(tolk_ctx *ctx, const tolk_uop *kernel, const tolk_compile_opts *opts,
@@ -97,21 +115,9 @@ void tk_repro_begin(tolk_ctx *ctx, const tolk_uop *kernel, const tolk_compile_op
     if (!text)
         return;
     (void)mkdir(dir, 0777); /* whatever comes of it: the file tells */
-    int fd = open_new(ctx, dir, tolk_kernel_name(kernel), &out->path);
-    bool ok = fd >= 0 && tk_file_put(fd, text, len);
-    int why = errno;
-    if (fd >= 0 && close(fd) != 0 && ok) {
-        ok = false;
-        why = errno;
-    }
-    if (!ok) {
+    if (!write_new(ctx, dir, tolk_kernel_name(kernel), text, len, &out->path))
         tk_log(ctx, TOLK_LOG_WARNING, "TOLK_REPRO=\"%.300s\": kernel %.60s cannot be written: %s",
-               dir, tolk_kernel_name(kernel), strerrordesc_np(why));
-        if (out->path)
-            unlink(out->path);
-        tk_strbuf_text_free(&ctx->al, out->path);
-        out->path = NULL;
-    }
+               dir, tolk_kernel_name(kernel), strerrordesc_np(errno));
     tk_strbuf_text_free(&ctx->al, text);
 }
 
