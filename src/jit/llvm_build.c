@@ -578,9 +578,9 @@ LLVMValueRef tk_llvm_build_cas(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef add
     return LLVMBuildExtractValue(f->b, pair, 0, "");
 }
 
-LLVMValueRef tk_llvm_build_atomic_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
-                                      LLVMValueRef x) {
-    if (!address || !x || !legal(f, TK_LEGAL_ATOMIC, dtype, dtype))
+LLVMValueRef tk_llvm_build_atom_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                    LLVMValueRef x) {
+    if (!address || !x || !legal(f, TK_LEGAL_ATOM, dtype, dtype))
         return NULL;
     LLVMAtomicRMWBinOp op =
         tolk_dtype_is_float(dtype) ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;

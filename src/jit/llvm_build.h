@@ -130,8 +130,8 @@ LLVMValueRef tk_llvm_build_gpu(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, 
                                LLVMValueRef *args, unsigned n);
 LLVMValueRef tk_llvm_build_cas(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
                                LLVMValueRef old, LLVMValueRef fresh);
-LLVMValueRef tk_llvm_build_atomic_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
-                                      LLVMValueRef x);
+LLVMValueRef tk_llvm_build_atom_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                    LLVMValueRef x);
 bool tk_llvm_build_has(const tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype);
 
 /* Control. */

@@ -68,6 +68,8 @@ typedef struct emitter {
     uint32_t next_set;
     uint32_t widest;         /* bytes */
     LLVMValueRef local_end;  /* i64: bytes of local buffers so far; NULL: there is none */
+    uint64_t shared_end;     /* GPU: the same as a number */
+    uint32_t n_locals;       /* and static ones so far */
     bool streaming;          /* in the body for buffers that are aligned (GPU: vectors, too) */
     LLVMBasicBlockRef leave; /* where a cancelled loop goes; NULL: none so far */
     LLVMValueRef cancel;     /* address of the flag */
@@ -534,9 +536,29 @@ static bool close_if(emitter *e, const tolk_uop *u) {
 
 /* ---- memory ---- */
 
+/* Bytes that a local buffer of a GPU takes. */
+static uint64_t shared_bytes(const tolk_uop *u) {
+    uint64_t bytes = tk_uop_bits(u->src[0]) * tolk_dtype_bytes(u->dtype) * tk_uop_lanes(u);
+    return (bytes + TK_LLVM_PTX_SHARED_ALIGN - 1) & ~(uint64_t)(TK_LLVM_PTX_SHARED_ALIGN - 1);
+}
+
+/* Bytes of local buffers that are part of what the launch asks for, as they are more than what can
+ * be static: all or none of them. */
+static uint64_t shared_in_launch(const emitter *e) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < e->linear->n_src; i++) {
+        const tolk_uop *u = e->linear->src[i];
+        if (tk_uop_is(u, TK_OP_BUFFER) && !is_reg(u) && u->n_src && tk_uop_is_const(u->src[0]))
+            bytes += shared_bytes(u);
+    }
+    return bytes > TK_LLVM_PTX_STATIC_BYTES ? bytes : 0;
+}
+
 /* Elements of the dynamic local buffer in this launch. */
 static LLVMValueRef dynamic_elements(emitter *e, const tolk_uop *buffer) {
     tk_llvm_fn *f = &e->f;
+    if (is_gpu(e))
+        return tk_llvm_ptx_dynamic_elements(f, buffer->dtype, shared_in_launch(e));
     LLVMValueRef at = tk_llvm_build_address(
         f, TOLK_U8, f->env, tk_llvm_build_const(f, TOLK_INDEX, offsetof(tolk_kenv, dynamic_bytes)),
         true);
@@ -758,6 +780,24 @@ static bool emit_index(emitter *e, const tolk_uop *u) {
 
 /* ---- the walk ---- */
 
+/* Threads of a GPU's block, the most there can be. exactly: their number, 0 if it is not known. */
+static uint32_t block_threads(const emitter *e, bool exactly) {
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < e->linear->n_src; i++) {
+        const tolk_uop *u = e->linear->src[i];
+        if (!tk_uop_is(u, TK_OP_SPECIAL) ||
+            tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), NULL) != TK_SPECIAL_LIDX)
+            continue;
+        tk_bound b = tk_bounds(u->src[0]);
+        if (exactly && !tk_uop_is_const(u->src[0]))
+            return 0;
+        if (b.state != 1 || b.hi > TK_LLVM_PTX_THREADS / n)
+            return exactly ? 0 : TK_LLVM_PTX_THREADS;
+        n *= b.hi > 1 ? (uint32_t)b.hi : 1;
+    }
+    return n;
+}
+
 static bool emit_special(emitter *e, const tolk_uop *u) {
     int dim;
     tk_special kind = tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), &dim);
@@ -860,6 +900,31 @@ static bool emit_local(emitter *e, const tolk_uop *u) {
     return set_value(e, u, base);
 }
 
+/* Local memory of a GPU: static as far as that goes, else a part of what the launch asks for. */
+static bool emit_shared(emitter *e, const tolk_uop *u) {
+    tk_llvm_fn *f = &e->f;
+    bool dynamic = tk_uop_int(u, TK_A_BUFFER_DYNAMIC);
+    if (!tk_llvm_legal_type(u->dtype) || (!dynamic && (!u->n_src || !tk_uop_is_const(u->src[0])))) {
+        tk_llvm_build_unsupported(f, "local memory whose size is not a constant,", u->dtype);
+        return false;
+    }
+    if (dynamic) /* behind all others */
+        return set_value(e, u, tk_llvm_ptx_dynamic(f, shared_in_launch(e)));
+    uint64_t bytes = shared_bytes(u), from = e->shared_end;
+    e->shared_end += bytes;
+    return set_value(e, u,
+                     shared_in_launch(e) ? tk_llvm_ptx_dynamic(f, from)
+                                         : tk_llvm_ptx_shared(f, e->n_locals++, bytes));
+}
+
+static bool emit_shuffle(emitter *e, const tolk_uop *u) {
+    LLVMValueRef x = value(e, u->src[0]), lane = value(e, u->src[1]);
+    return x && lane &&
+           set_value(e, u,
+                     tk_llvm_ptx_shuffle(&e->f, u->dtype, x, u->src[1]->dtype, lane,
+                                         block_threads(e, true)));
+}
+
 static bool emit_node(emitter *e, const tolk_uop *u) {
     switch (tk_uop_op(u)) {
     case TK_OP_CONST: /* made where used */
@@ -867,8 +932,10 @@ static bool emit_node(emitter *e, const tolk_uop *u) {
     case TK_OP_AFTER:
         return true;
     case TK_OP_BUFFER:
-        return is_reg(u) || emit_local(e, u);
+        return is_reg(u) || (is_gpu(e) ? emit_shared(e, u) : emit_local(e, u));
     case TK_OP_BARRIER:
+        if (is_gpu(e))
+            tk_llvm_ptx_barrier(&e->f);
         /* The launcher lets no call run over a barrier unless that call runs alone. */
         return true;
     case TK_OP_SPECIAL:
@@ -883,8 +950,13 @@ static bool emit_node(emitter *e, const tolk_uop *u) {
         return emit_store(e, u);
     case TK_OP_ATOMIC_ADD: {
         tk_llvm_access a;
-        return describe(e, u, u->src[1]->dtype, &a) && tk_llvm_mem_atomic_add(&e->f, &a);
+        return describe(e, u, u->src[1]->dtype, &a) &&
+               (is_gpu(e) ? tk_llvm_ptx_atomic_add(&e->f, &a) : tk_llvm_mem_atomic_add(&e->f, &a));
     }
+    case TK_OP_SHUFFLE:
+        if (is_gpu(e))
+            return emit_shuffle(e, u);
+        break;
     case TK_OP_RANGE:
         return open_loop(e, u);
     case TK_OP_IF:
@@ -1031,22 +1103,8 @@ static void start_over(emitter *e) {
     e->next_set = 0;
     e->saved.n = 0;
     e->local_end = NULL;
-}
-
-/* Threads of a GPU's block, as far as they are known: the most there can be. */
-static uint32_t block_threads(const emitter *e) {
-    uint32_t n = 1;
-    for (uint32_t i = 0; i < e->linear->n_src; i++) {
-        const tolk_uop *u = e->linear->src[i];
-        if (!tk_uop_is(u, TK_OP_SPECIAL) ||
-            tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), NULL) != TK_SPECIAL_LIDX)
-            continue;
-        tk_bound b = tk_bounds(u->src[0]);
-        if (b.state != 1 || b.hi > TK_LLVM_PTX_THREADS / n)
-            return TK_LLVM_PTX_THREADS;
-        n *= b.hi > 1 ? (uint32_t)b.hi : 1;
-    }
-    return n;
+    e->shared_end = 0;
+    e->n_locals = 0;
 }
 
 static bool emit_function(emitter *e, const char *symbol) {
@@ -1055,7 +1113,7 @@ static bool emit_function(emitter *e, const char *symbol) {
         return false;
     if (!is_gpu(e))
         tk_llvm_build_function(f, symbol, e->widest);
-    else if (!tk_llvm_ptx_function(f, symbol, e->params, block_threads(e)))
+    else if (!tk_llvm_ptx_function(f, symbol, e->params, block_threads(e, false)))
         return false;
     if (!emit_params(e))
         return false;

@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KERNEL_CONVENTION = 71, GLOBAL = 1 }; /* LLVM's numbers: ptx_kernel; address spaces */
+enum { KERNEL_CONVENTION = 71, GLOBAL = 1, SHARED = 3 }; /* LLVM's: ptx_kernel; address spaces */
+enum { WARP = 32 };
 
 /* ---- the function ---- */
 
@@ -244,4 +245,196 @@ bool tk_llvm_ptx_store(tk_llvm_fn *f, const tk_llvm_access *a, bool in_parts) {
         ok = store(f, &one);
     }
     return ok;
+}
+
+/* ---- atomic additions ---- */
+
+/* What is in memory and its sum with x, as the bits of a word (u32); which part of it is this
+ * element: `shift` bits up (u32). */
+static LLVMValueRef added_word(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef word, LLVMValueRef x,
+                               LLVMValueRef shift) {
+    uint32_t bits = tk_dtype_bits(dtype);
+    if (dtype == TOLK_F32)
+        return tk_llvm_cast_bits(f, TOLK_F32, TOLK_U32,
+                                 tk_llvm_build_bin(f, TK_LEGAL_FADD, TOLK_F32,
+                                                   tk_llvm_cast_bits(f, TOLK_U32, TOLK_F32, word),
+                                                   x));
+    LLVMValueRef mask = tk_llvm_build_const(f, TOLK_U32, (UINT64_C(1) << bits) - 1);
+    LLVMValueRef sum = tk_llvm_build_bin(f, TK_LEGAL_LSHR, TOLK_U32, word, shift);
+    sum = tk_llvm_build_bin(f, TK_LEGAL_ADD, TOLK_U32, sum, x);
+    sum = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_U32, sum, mask);
+    mask = tk_llvm_build_bin(f, TK_LEGAL_SHL, TOLK_U32, mask, shift);
+    sum = tk_llvm_build_bin(f, TK_LEGAL_SHL, TOLK_U32, sum, shift);
+    LLVMValueRef others =
+        tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_U32, word, tk_llvm_build_not(f, TOLK_U32, mask));
+    return tk_llvm_build_bin(f, TK_LEGAL_OR, TOLK_U32, others, sum);
+}
+
+/* The hardware's f32 addition in global memory loses denormals, and it has none of bytes: the word
+ * around the element is exchanged until nobody else was faster. */
+static void exchange_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef at, LLVMValueRef x) {
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(f->lc);
+    LLVMValueRef shift = NULL, word_at = at;
+    if (!at || !x)
+        return;
+    if (dtype != TOLK_F32) {
+        LLVMValueRef address = LLVMBuildPtrToInt(f->b, at, i64, "");
+        LLVMValueRef byte = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_U64, address,
+                                              tk_llvm_build_const(f, TOLK_U64, 3));
+        shift = tk_llvm_build_convert(f, TK_LEGAL_TRUNC, TOLK_U64, TOLK_U32, byte);
+        shift = tk_llvm_build_bin(f, TK_LEGAL_SHL, TOLK_U32, shift,
+                                  tk_llvm_build_const(f, TOLK_U32, 3));
+        LLVMValueRef down =
+            tk_llvm_build_bin(f, TK_LEGAL_SUB, TOLK_I64, tk_llvm_build_zero(f, TOLK_I64), byte);
+        word_at = tk_llvm_build_address(f, TOLK_U8, at, down, false);
+        x = tk_llvm_build_convert(f, TK_LEGAL_ZEXT, dtype, TOLK_U32, x);
+    }
+    LLVMValueRef first = tk_llvm_build_load(f, TOLK_U32, word_at);
+    if (!first)
+        return;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(f->b), again = tk_llvm_build_block(f, "again"),
+                      done = tk_llvm_build_block(f, "added");
+    tk_llvm_build_jump(f, again);
+    tk_llvm_build_enter(f, again);
+    LLVMValueRef word = LLVMBuildPhi(f->b, LLVMTypeOf(first), "");
+    LLVMValueRef there =
+        tk_llvm_build_cas(f, TOLK_U32, word_at, word, added_word(f, dtype, word, x, shift));
+    if (!there)
+        return;
+    LLVMAddIncoming(word, &first, &before, 1);
+    LLVMAddIncoming(word, &there, &again, 1);
+    tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_EQ, TOLK_U32, there, word), done, again,
+                         TK_LLVM_LIKELY);
+    tk_llvm_build_enter(f, done);
+}
+
+bool tk_llvm_ptx_atomic_add(tk_llvm_fn *f, const tk_llvm_access *a) {
+    LLVMValueRef x = a->value.at[0];
+    ways w;
+    guard(f, a, &w, NULL, NULL);
+    if (tk_llvm_build_has(f, TK_LEGAL_ATOM, a->dtype))
+        tk_llvm_build_atom_add(f, a->dtype, address(f, a), x);
+    else
+        exchange_add(f, a->dtype, address(f, a), x);
+    unguard(f, &w, NULL);
+    return f->status == TOLK_OK;
+}
+
+/* ---- shared memory ---- */
+
+static LLVMValueRef shared_symbol(tk_llvm_fn *f, const char *name, uint64_t bytes, bool external) {
+    LLVMValueRef v = LLVMGetNamedGlobal(f->module, name);
+    if (v)
+        return v;
+    LLVMTypeRef type = LLVMArrayType2(LLVMInt8TypeInContext(f->lc), bytes);
+    v = LLVMAddGlobalInAddressSpace(f->module, type, name, SHARED);
+    LLVMSetAlignment(v, TK_LLVM_PTX_SHARED_ALIGN);
+    if (!external) {
+        LLVMSetLinkage(v, LLVMInternalLinkage);
+        LLVMSetInitializer(v, LLVMGetPoison(type));
+    }
+    return v;
+}
+
+LLVMValueRef tk_llvm_ptx_shared(tk_llvm_fn *f, uint32_t number, uint64_t bytes) {
+    char name[32];
+    snprintf(name, sizeof name, "tolk_local_%u", number);
+    return shared_symbol(f, name, bytes, false);
+}
+
+LLVMValueRef tk_llvm_ptx_dynamic(tk_llvm_fn *f, uint64_t from) {
+    LLVMValueRef base = shared_symbol(f, "tolk_shared", 0, true);
+    return tk_llvm_build_address(f, TOLK_U8, base, i64_const(f, (int64_t)from), true);
+}
+
+LLVMValueRef tk_llvm_ptx_dynamic_elements(tk_llvm_fn *f, tolk_dtype dtype, uint64_t from) {
+    static const char text[] = "mov.u32 $0, %dynamic_smem_size;";
+    LLVMTypeRef type = LLVMFunctionType(LLVMInt32TypeInContext(f->lc), NULL, 0, 0);
+    LLVMValueRef read = LLVMGetInlineAsm(type, text, sizeof text - 1, "=r", 2, false, false,
+                                         LLVMInlineAsmDialectATT, false);
+    LLVMValueRef x = LLVMBuildCall2(f->b, type, read, NULL, 0, "");
+    x = tk_llvm_build_convert(f, TK_LEGAL_ZEXT, TOLK_U32, TOLK_INDEX, x);
+    if (from)
+        x = tk_llvm_build_bin(f, TK_LEGAL_SUB, TOLK_INDEX, x, i64_const(f, (int64_t)from));
+    return tk_llvm_build_bin(f, TK_LEGAL_UDIV, TOLK_U64, x,
+                             i64_const(f, (int64_t)tolk_dtype_bytes(dtype)));
+}
+
+/* ---- threads that meet ---- */
+
+void tk_llvm_ptx_barrier(tk_llvm_fn *f) {
+    tk_llvm_build_gpu(f, TK_LEGAL_BARRIER, TOLK_U32, "llvm.nvvm.barrier0", NULL, 0);
+}
+
+/* 32 bits of the other lane. All lanes of the warp that have not ended take part. */
+static LLVMValueRef exchanged(tk_llvm_fn *f, LLVMValueRef x, LLVMValueRef lane) {
+    LLVMValueRef args[4] = {tk_llvm_build_const(f, TOLK_U32, UINT32_MAX), x, lane,
+                            tk_llvm_build_const(f, TOLK_U32, WARP - 1)};
+    return tk_llvm_build_gpu(f, TK_LEGAL_SHFL, TOLK_U32, "llvm.nvvm.shfl.sync.bfly.i32", args, 4);
+}
+
+static LLVMValueRef read_u32(tk_llvm_fn *f, const char *name) {
+    char intrinsic[64];
+    snprintf(intrinsic, sizeof intrinsic, "llvm.nvvm.read.ptx.sreg.%s", name);
+    return tk_llvm_build_gpu(f, TK_LEGAL_SREG, TOLK_U32, intrinsic, NULL, 0);
+}
+
+/* Is there a thread number `own` xor lane in this warp? The last one of a block may be partial. */
+static LLVMValueRef is_there(tk_llvm_fn *f, LLVMValueRef lane, uint32_t threads) {
+    if (threads && threads % WARP == 0)
+        return NULL;
+    LLVMValueRef flat = read_u32(f, "tid.z"), count = read_u32(f, "ntid.z");
+    static const char *const tid[] = {"tid.y", "tid.x"}, *const ntid[] = {"ntid.y", "ntid.x"};
+    for (int i = 0; i < 2; i++) {
+        LLVMValueRef n = read_u32(f, ntid[i]);
+        flat = tk_llvm_build_bin(f, TK_LEGAL_ADD, TOLK_U32,
+                                 tk_llvm_build_bin(f, TK_LEGAL_MUL, TOLK_U32, flat, n),
+                                 read_u32(f, tid[i]));
+        count = tk_llvm_build_bin(f, TK_LEGAL_MUL, TOLK_U32, count, n);
+    }
+    /* The lane's bits are below those that number the warps. */
+    LLVMValueRef other = tk_llvm_build_bin(f, TK_LEGAL_XOR, TOLK_U32, flat, lane);
+    return tk_llvm_build_bin(f, TK_LEGAL_ULT, TOLK_U32, other, count);
+}
+
+LLVMValueRef tk_llvm_ptx_shuffle(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x,
+                                 tolk_dtype lane_dtype, LLVMValueRef lane, uint32_t threads) {
+    tolk_dtype m = tk_llvm_build_memory_dtype(dtype);
+    uint32_t bits = tk_dtype_bits(m);
+    tolk_dtype ints = bits == 64   ? TOLK_U64
+                      : bits == 32 ? TOLK_U32
+                      : bits == 16 ? TOLK_U16
+                                   : TOLK_U8;
+    LLVMValueRef near = tk_llvm_build_bin(f, TK_LEGAL_ULT, lane_dtype, lane,
+                                          tk_llvm_build_const(f, lane_dtype, WARP));
+    lane = tk_llvm_cast(f, lane_dtype, TOLK_U32, lane);
+    lane = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_U32, lane,
+                             tk_llvm_build_const(f, TOLK_U32, WARP - 1));
+    LLVMValueRef v = to_memory(f, dtype, x), r;
+    if (m == dtype && tolk_dtype_is_float(dtype))
+        v = tk_llvm_cast_bits(f, dtype, ints, v);
+    if (bits == 64) {
+        LLVMValueRef half = tk_llvm_build_const(f, TOLK_U64, 32);
+        LLVMValueRef low = tk_llvm_build_convert(f, TK_LEGAL_TRUNC, TOLK_U64, TOLK_U32, v);
+        LLVMValueRef high = tk_llvm_build_bin(f, TK_LEGAL_LSHR, TOLK_U64, v, half);
+        high = tk_llvm_build_convert(f, TK_LEGAL_TRUNC, TOLK_U64, TOLK_U32, high);
+        low = tk_llvm_build_convert(f, TK_LEGAL_ZEXT, TOLK_U32, TOLK_U64, exchanged(f, low, lane));
+        high =
+            tk_llvm_build_convert(f, TK_LEGAL_ZEXT, TOLK_U32, TOLK_U64, exchanged(f, high, lane));
+        r = tk_llvm_build_bin(f, TK_LEGAL_SHL, TOLK_U64, high, half);
+        r = tk_llvm_build_bin(f, TK_LEGAL_OR, TOLK_U64, r, low);
+    } else {
+        if (bits < 32)
+            v = tk_llvm_build_convert(f, TK_LEGAL_ZEXT, ints, TOLK_U32, v);
+        r = exchanged(f, v, lane);
+        if (bits < 32)
+            r = tk_llvm_build_convert(f, TK_LEGAL_TRUNC, TOLK_U32, ints, r);
+    }
+    if (m == dtype && tolk_dtype_is_float(dtype))
+        r = tk_llvm_cast_bits(f, ints, dtype, r);
+    r = from_memory(f, dtype, r);
+    LLVMValueRef there = is_there(f, lane, threads);
+    if (there)
+        near = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_BOOL, near, there);
+    return tk_llvm_build_select(f, dtype, near, r, x);
 }

@@ -11,9 +11,10 @@
 #include "jit/llvm_mem.h"
 
 enum {
-    TK_LLVM_PTX_PARAM_BYTES = 4096, /* most bytes of parameters */
-    TK_LLVM_PTX_THREADS = 1024,     /* most in a block */
-    TK_LLVM_PTX_STATIC_BYTES = 48 << 10,
+    TK_LLVM_PTX_PARAM_BYTES = 4096,      /* most bytes of parameters */
+    TK_LLVM_PTX_THREADS = 1024,          /* most in a block */
+    TK_LLVM_PTX_STATIC_BYTES = 48 << 10, /* most shared memory that is part of a kernel's text */
+    TK_LLVM_PTX_SHARED_ALIGN = 16,
     TK_LLVM_PTX_VECTOR_ALIGN = 16, /* of arrays that are accessed by vectors */
     /* The fault record: u32 that is 0 or 1, u32 slot, i64 index. */
     TK_LLVM_PTX_FAULT = 0,
@@ -39,5 +40,21 @@ LLVMValueRef tk_llvm_ptx_thread(tk_llvm_fn *f, int dim);
 LLVMValueRef tk_llvm_ptx_load(tk_llvm_fn *f, const tk_llvm_access *a, bool in_parts,
                               bool read_only);
 bool tk_llvm_ptx_store(tk_llvm_fn *f, const tk_llvm_access *a, bool in_parts);
+/* Add to an element as one step; of what several threads add, the order is not defined. */
+bool tk_llvm_ptx_atomic_add(tk_llvm_fn *f, const tk_llvm_access *a);
+
+/* The address of static shared memory: `number` names it within the kernel. */
+LLVMValueRef tk_llvm_ptx_shared(tk_llvm_fn *f, uint32_t number, uint64_t bytes);
+/* The address of the shared memory that a launch asks for, from a byte on; and how many elements it
+ * has from there, as i64. */
+LLVMValueRef tk_llvm_ptx_dynamic(tk_llvm_fn *f, uint64_t from);
+LLVMValueRef tk_llvm_ptx_dynamic_elements(tk_llvm_fn *f, tolk_dtype dtype, uint64_t from);
+
+/* All threads of the block meet; what they stored before is seen by all of them after. */
+void tk_llvm_ptx_barrier(tk_llvm_fn *f);
+/* The value (dtype, in value form) of the thread whose number in its warp is this one's xor lane
+ * (of dtype lane_dtype); the own one where there is none. threads: of a block; 0: not known. */
+LLVMValueRef tk_llvm_ptx_shuffle(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x,
+                                 tolk_dtype lane_dtype, LLVMValueRef lane, uint32_t threads);
 
 #endif

@@ -159,8 +159,8 @@ static void gpu_op(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dt) {
     case TK_LEGAL_SHFL:
         result(f, dt, tk_llvm_build_gpu(f, op, dt, "llvm.nvvm.shfl.sync.bfly.i32", shuffle, 4));
         break;
-    case TK_LEGAL_ATOMIC:
-        result(f, dt, tk_llvm_build_atomic_add(f, dt, f->vals, x));
+    case TK_LEGAL_ATOM:
+        result(f, dt, tk_llvm_build_atom_add(f, dt, f->vals, x));
         break;
     default:
         result(f, dt, tk_llvm_build_cas(f, dt, f->vals, zero, x));
