@@ -148,3 +148,24 @@ const tolk_uop *tk_items_scratch(tolk_graph *g, const tolk_uop *linear) {
     }
     return sum;
 }
+
+uint64_t tk_items_shared_bytes(const tolk_uop *buffer) {
+    const tolk_uop *size = buffer->n_src ? buffer->src[0] : NULL;
+    tk_bound b = size ? tk_bounds(size) : (tk_bound){.hi = 0, .state = 1};
+    if (b.state != 1 || b.hi > INT32_MAX)
+        return INT32_MAX;
+    uint64_t bytes = b.hi > 0 ? (uint64_t)b.hi * tolk_dtype_bytes(buffer->dtype) : 0;
+    return (bytes * tk_uop_lanes(buffer) + TK_ITEMS_SHARED_ALIGN - 1) &
+           ~(uint64_t)(TK_ITEMS_SHARED_ALIGN - 1);
+}
+
+uint64_t tk_items_shared(const tolk_uop *linear) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < linear->n_src; i++) {
+        const tolk_uop *u = linear->src[i];
+        if (tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_LOCAL &&
+            !tk_uop_int(u, TK_A_BUFFER_DYNAMIC))
+            bytes += tk_items_shared_bytes(u);
+    }
+    return bytes > TK_ITEMS_STATIC_BYTES ? bytes : 0;
+}

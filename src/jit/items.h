@@ -55,4 +55,10 @@ int64_t tk_items_free_slot(const tk_uops *nodes);
  * of the list, at a multiple of 64 bytes. Without the dynamic one, which is the last. */
 const tolk_uop *tk_items_scratch(tolk_graph *g, const tolk_uop *linear);
 
+/* The same for a GPU: bytes of a local buffer of constant size; and those of all of them that a
+ * launch asks for, since they are more than what can be static: all or none. */
+enum { TK_ITEMS_STATIC_BYTES = 48 << 10, TK_ITEMS_SHARED_ALIGN = 16 };
+uint64_t tk_items_shared_bytes(const tolk_uop *buffer);
+uint64_t tk_items_shared(const tolk_uop *linear);
+
 #endif

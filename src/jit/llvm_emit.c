@@ -13,6 +13,7 @@
 #include "ir/dtype.h"
 #include "ir/params.h"
 #include "jit/affine.h"
+#include "jit/items.h"
 #include "jit/kenv.h"
 #include "jit/llvm_alu.h"
 #include "jit/llvm_cast.h"
@@ -536,29 +537,11 @@ static bool close_if(emitter *e, const tolk_uop *u) {
 
 /* ---- memory ---- */
 
-/* Bytes that a local buffer of a GPU takes. */
-static uint64_t shared_bytes(const tolk_uop *u) {
-    uint64_t bytes = tk_uop_bits(u->src[0]) * tolk_dtype_bytes(u->dtype) * tk_uop_lanes(u);
-    return (bytes + TK_LLVM_PTX_SHARED_ALIGN - 1) & ~(uint64_t)(TK_LLVM_PTX_SHARED_ALIGN - 1);
-}
-
-/* Bytes of local buffers that are part of what the launch asks for, as they are more than what can
- * be static: all or none of them. */
-static uint64_t shared_in_launch(const emitter *e) {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < e->linear->n_src; i++) {
-        const tolk_uop *u = e->linear->src[i];
-        if (tk_uop_is(u, TK_OP_BUFFER) && !is_reg(u) && u->n_src && tk_uop_is_const(u->src[0]))
-            bytes += shared_bytes(u);
-    }
-    return bytes > TK_LLVM_PTX_STATIC_BYTES ? bytes : 0;
-}
-
 /* Elements of the dynamic local buffer in this launch. */
 static LLVMValueRef dynamic_elements(emitter *e, const tolk_uop *buffer) {
     tk_llvm_fn *f = &e->f;
     if (is_gpu(e))
-        return tk_llvm_ptx_dynamic_elements(f, buffer->dtype, shared_in_launch(e));
+        return tk_llvm_ptx_dynamic_elements(f, buffer->dtype, tk_items_shared(e->linear));
     LLVMValueRef at = tk_llvm_build_address(
         f, TOLK_U8, f->env, tk_llvm_build_const(f, TOLK_INDEX, offsetof(tolk_kenv, dynamic_bytes)),
         true);
@@ -904,17 +887,17 @@ static bool emit_local(emitter *e, const tolk_uop *u) {
 static bool emit_shared(emitter *e, const tolk_uop *u) {
     tk_llvm_fn *f = &e->f;
     bool dynamic = tk_uop_int(u, TK_A_BUFFER_DYNAMIC);
-    if (!tk_llvm_legal_type(u->dtype) || (!dynamic && (!u->n_src || !tk_uop_is_const(u->src[0])))) {
-        tk_llvm_build_unsupported(f, "local memory whose size is not a constant,", u->dtype);
+    if (!tk_llvm_legal_type(u->dtype)) {
+        tk_llvm_build_unsupported(f, "local memory of", u->dtype);
         return false;
     }
     if (dynamic) /* behind all others */
-        return set_value(e, u, tk_llvm_ptx_dynamic(f, shared_in_launch(e)));
-    uint64_t bytes = shared_bytes(u), from = e->shared_end;
+        return set_value(e, u, tk_llvm_ptx_dynamic(f, tk_items_shared(e->linear)));
+    uint64_t bytes = tk_items_shared_bytes(u), from = e->shared_end;
     e->shared_end += bytes;
     return set_value(e, u,
-                     shared_in_launch(e) ? tk_llvm_ptx_dynamic(f, from)
-                                         : tk_llvm_ptx_shared(f, e->n_locals++, bytes));
+                     tk_items_shared(e->linear) ? tk_llvm_ptx_dynamic(f, from)
+                                                : tk_llvm_ptx_shared(f, e->n_locals++, bytes));
 }
 
 static bool emit_shuffle(emitter *e, const tolk_uop *u) {

@@ -6,6 +6,7 @@
 #include "jit/llvm_ptx.h"
 
 #include "ir/dtype.h"
+#include "jit/items.h"
 #include "jit/llvm_cast.h"
 
 #include <stdio.h>
@@ -328,7 +329,7 @@ static LLVMValueRef shared_symbol(tk_llvm_fn *f, const char *name, uint64_t byte
         return v;
     LLVMTypeRef type = LLVMArrayType2(LLVMInt8TypeInContext(f->lc), bytes);
     v = LLVMAddGlobalInAddressSpace(f->module, type, name, SHARED);
-    LLVMSetAlignment(v, TK_LLVM_PTX_SHARED_ALIGN);
+    LLVMSetAlignment(v, TK_ITEMS_SHARED_ALIGN);
     if (!external) {
         LLVMSetLinkage(v, LLVMInternalLinkage);
         LLVMSetInitializer(v, LLVMGetPoison(type));

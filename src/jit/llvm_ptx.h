@@ -11,11 +11,9 @@
 #include "jit/llvm_mem.h"
 
 enum {
-    TK_LLVM_PTX_PARAM_BYTES = 4096,      /* most bytes of parameters */
-    TK_LLVM_PTX_THREADS = 1024,          /* most in a block */
-    TK_LLVM_PTX_STATIC_BYTES = 48 << 10, /* most shared memory that is part of a kernel's text */
-    TK_LLVM_PTX_SHARED_ALIGN = 16,
-    TK_LLVM_PTX_VECTOR_ALIGN = 16, /* of arrays that are accessed by vectors */
+    TK_LLVM_PTX_PARAM_BYTES = 4096, /* most bytes of parameters */
+    TK_LLVM_PTX_THREADS = 1024,     /* most in a block */
+    TK_LLVM_PTX_VECTOR_ALIGN = 16,  /* of arrays that are accessed by vectors */
     /* The fault record: u32 that is 0 or 1, u32 slot, i64 index. */
     TK_LLVM_PTX_FAULT = 0,
     TK_LLVM_PTX_FAULT_SLOT = 4,

@@ -5,15 +5,44 @@
  * The program's work-items are the specials gidx0 (block) and lidx0 (thread in it); thread number
  * gidx0 * block + lidx0 takes that iteration of the flattened range, and those past its end do
  * nothing. Where a grid may be too small, each takes further ones, a grid apart.
+ *
+ * Kernels whose work-items meet (items.h) keep their groups: a group is a block, a work-item a
+ * thread, and the program is what one of them does.
  */
+#include "jit/items.h"
 #include "jit/lower.h"
 
 #include "ir/bounds.h"
+#include "ir/check.h"
 #include "ir/sym.h"
 
 /* Threads of a block, if there are so many iterations: enough to hide latencies, few enough for any
  * number of registers a thread. */
 enum { BLOCK = 256, WARP = 32 };
+
+/* Work-items of a group as the local ranges of an effect have them; 0: there are none, or not that
+ * many threads. */
+static int64_t local_items(const tk_kview *v, const tk_uops *effects, const tk_target *target) {
+    int64_t most = 0;
+    for (size_t i = 0; i < effects->n; i++) {
+        int64_t n = 1;
+        bool any = false;
+        for (uint32_t k = tk_lower_flattened(v, effects->at[i], target); k > 0; k--) {
+            const tolk_uop *range = effects->at[i]->src[k];
+            tk_axis kind = tk_kview_axis(range);
+            if (kind != TK_AXIS_LOCAL && kind != TK_AXIS_WARP)
+                continue;
+            bool fits = tk_uop_is_const(range->src[0]) && range->src[0]->attr[0].i > 0 &&
+                        range->src[0]->attr[0].i <= TK_LOWER_MOST_THREADS / n;
+            if (!fits)
+                return 0;
+            n *= range->src[0]->attr[0].i;
+            any = true;
+        }
+        most = any && n > most ? n : most;
+    }
+    return most;
+}
 
 /* Threads of a block for that many iterations. */
 static int64_t block_for(const tolk_uop *total) {
@@ -100,11 +129,190 @@ static bool one_thread(tk_lower *l, const tk_uops *effects) {
     return one != NULL;
 }
 
+/* ---- work-items that meet ---- */
+
+/* The specials of a kernel: gidx, idx, lidx of each dimension; NULL where it has none. */
+enum { GIDX, IDX, LIDX, KINDS, DIMS = 3 };
+typedef const tolk_uop *specials[KINDS][DIMS];
+
+static void find_specials(const tk_kview *v, specials s) {
+    for (int k = 0; k < KINDS; k++)
+        for (int d = 0; d < DIMS; d++)
+            s[k][d] = NULL;
+    for (size_t i = 0; i < v->order.n; i++) {
+        const tolk_uop *u = v->order.at[i];
+        int dim = 0;
+        if (!tk_uop_is(u, TK_OP_SPECIAL))
+            continue;
+        tk_special kind = tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), &dim);
+        s[kind == TK_SPECIAL_LIDX ? LIDX : kind == TK_SPECIAL_IDX ? IDX : GIDX][dim] = u;
+    }
+}
+
+static bool is_at_most(const tolk_uop *special, int64_t most) {
+    tk_bound b = special ? tk_bounds(special->src[0]) : (tk_bound){0};
+    return !special || (b.state == 1 && b.hi <= most);
+}
+
+/* Size of a special; negative ones count as 0. */
+static const tolk_uop *size_of(tolk_graph *g, const tolk_uop *special) {
+    if (!special)
+        return tk_uop_index_const(g, 1);
+    tk_bound b = tk_bounds(special->src[0]);
+    return b.state == 1 && b.lo >= 0 ? special->src[0]
+                                     : tk_sym_max(g, special->src[0], tk_uop_index_const(g, 0));
+}
+
+/* The specials of a list, the first fastest, become the digits of one that counts them through.
+ * NULL on failure; *total: the size of that one. */
+static const tolk_uop *fold(tk_lower *l, const char *name, const tolk_uop *const *list, int n,
+                            const tolk_uop **total) {
+    tolk_graph *g = l->g;
+    const tolk_uop *size = tk_uop_index_const(g, 1);
+    for (int i = 0; i < n && size; i++)
+        size = tk_sym_mul(g, size, size_of(g, list[i]));
+    const tolk_uop *one = size ? tk_lower_special(l, name, size) : NULL, *at = one;
+    for (int i = 0; i < n && at; i++) {
+        if (!list[i])
+            continue;
+        tk_lval *v = tk_lower_new_values(l, list[i], 1);
+        const tolk_uop *digit = tk_uop2(g, TK_OP_CMOD, at, list[i]->src[0]);
+        at = digit ? tk_uop2(g, TK_OP_CDIV, at, list[i]->src[0]) : NULL;
+        if (!v || !at)
+            return NULL;
+        v[0] = tk_lval_uniform(digit);
+    }
+    *total = size;
+    return at ? one : NULL;
+}
+
+/* The grid: as the kernel has it where that fits, else all of its groups in x; and of more than x
+ * takes the rest in y and z. *guard: where a block is one of the groups, NULL: everywhere. */
+static bool set_grid(tk_lower *l, specials s, const tolk_uop **guard) {
+    tolk_graph *g = l->g;
+    *guard = NULL;
+    if (!s[IDX][0] && !s[IDX][1] && !s[IDX][2] && is_at_most(s[GIDX][0], TK_LOWER_MOST_BLOCKS) &&
+        is_at_most(s[GIDX][1], TK_LOWER_MOST_BLOCKS_YZ) &&
+        is_at_most(s[GIDX][2], TK_LOWER_MOST_BLOCKS_YZ)) {
+        l->p->span = tk_uop_index_const(g, 1);
+        for (int d = 0; d < DIMS && l->p->span; d++) {
+            l->p->grid[d] = size_of(g, s[GIDX][d]);
+            l->p->span = tk_sym_mul(g, l->p->span, l->p->grid[d]);
+        }
+        return l->p->span != NULL;
+    }
+    const tolk_uop *list[2 * DIMS] = {s[GIDX][0], s[GIDX][1], s[GIDX][2],
+                                      s[IDX][0],  s[IDX][1],  s[IDX][2]};
+    const tolk_uop *one = fold(l, "gidx0", list, 2 * DIMS, &l->p->grid[0]);
+    if (!one)
+        return false;
+    const tolk_uop *n = l->p->span = l->p->grid[0];
+    tk_bound b = tk_bounds(n);
+    if (b.state == 1 && b.hi <= TK_LOWER_MOST_BLOCKS)
+        return true;
+    /* A power of two in x, so that few blocks are too many. */
+    const tolk_uop *x = tk_sym_min(g, n, tk_uop_index_const(g, 1 << 30));
+    const tolk_uop *rows =
+        tk_sym_add_const(g, tk_sym_div_const(g, tk_sym_add_const(g, n, -1), 1 << 30), 1);
+    const tolk_uop *most = tk_uop_index_const(g, 1 << 15), *y = tk_sym_min(g, rows, most);
+    const tolk_uop *z =
+        tk_sym_add_const(g, tk_sym_div_const(g, tk_sym_add_const(g, rows, -1), 1 << 15), 1);
+    l->p->grid[0] = x;
+    l->p->grid[1] = y;
+    l->p->grid[2] = z;
+    *guard = tk_uop2(g, TK_OP_CMPLT, one, n);
+    return x && y && z && *guard;
+}
+
+static bool set_block(tk_lower *l, specials s) {
+    tolk_graph *g = l->g;
+    int64_t n = 1;
+    for (int d = 0; d < DIMS; d++) {
+        l->p->block[d] = size_of(g, s[LIDX][d]);
+        if (!l->p->block[d])
+            return false;
+        tk_bound b = tk_bounds(l->p->block[d]);
+        n = b.state == 1 && b.lo > 0 ? (b.lo > INT32_MAX / n ? INT32_MAX : n * b.lo) : n;
+    }
+    if (n > TK_LOWER_MOST_THREADS) {
+        tk_graph_fail(g, TOLK_E_LIMIT,
+                      "work-groups of %s%lld work-items: a block of a GPU has at most %d threads",
+                      n == INT32_MAX ? "more than " : "", (long long)n, TK_LOWER_MOST_THREADS);
+        return false;
+    }
+    if (is_at_most(s[LIDX][2], TK_LOWER_MOST_THREADS_Z))
+        return true;
+    l->p->block[1] = l->p->block[2] = tk_uop_index_const(g, 1);
+    return fold(l, "lidx0", s[LIDX], DIMS, &l->p->block[0]) != NULL;
+}
+
+/* Does the expression differ between work-items of a group, or may it? */
+static bool is_per_item(const tk_kview *v, const tolk_uop *u, bool *failed) {
+    tk_uops todo;
+    tk_vec_init(&todo, v->al);
+    bool *seen = tk_alloc_zero(v->al, v->n_ids), found = false;
+    bool ok = seen && tk_vec_push(&todo, u);
+    while (ok && todo.n && !found) {
+        const tolk_uop *x = tk_vec_pop(&todo);
+        if (seen[x->id])
+            continue;
+        seen[x->id] = true;
+        found = tk_items_lidx(x) >= 0 || tk_uop_is(x, TK_OP_SHUFFLE);
+        for (uint32_t i = 0; i < x->n_src && ok; i++)
+            ok = tk_vec_push(&todo, x->src[i]);
+    }
+    tk_vec_fini(&todo);
+    tk_alloc_free(v->al, seen, v->n_ids);
+    *failed |= !ok;
+    return found;
+}
+
+/* All threads of a warp take part in a shuffle: it may be in no loop that is of another length in
+ * each of them. */
+static bool check_shuffles(tk_lower *l) {
+    const tk_kview *v = &l->v;
+    bool failed = false;
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *u = v->order.at[k];
+        for (size_t r = 0; r < v->ranges.n && tk_uop_is(u, TK_OP_SHUFFLE); r++)
+            if (tk_kview_depends(v, u, v->ranges.at[r]) &&
+                is_per_item(v, v->ranges.at[r]->src[0], &failed)) {
+                tk_graph_fail(l->g, TOLK_E_UNSUPPORTED,
+                              "shuffle: in a loop whose size differs between work-items; on a GPU "
+                              "all of them come to each shuffle");
+                return false;
+            }
+    }
+    return !failed;
+}
+
+/* What one work-item does, all effects in order. */
+static bool groups(tk_lower *l, const tk_uops *effects) {
+    specials s;
+    const tolk_uop *guard;
+    find_specials(&l->v, s);
+    if (!check_shuffles(l) || !set_grid(l, s, &guard) || !set_block(l, s))
+        return false;
+    int scope = guard ? open_branch(l, 0, guard, NULL) : 0;
+    if (scope < 0)
+        return false;
+    l->base_scope = l->floor = scope;
+    bool ok = true;
+    for (size_t i = 0; i < effects->n && ok; i++)
+        ok = tk_lower_visit(l, effects->at[i]);
+    l->base_scope = l->floor = 0;
+    return ok && (!guard || close_branch(l, scope));
+}
+
+/* ---- all kernels ---- */
+
 bool tk_lower_grid(tk_lower *l, const tk_uops *effects) {
     tolk_graph *g = l->g;
     const tolk_uop *one = tk_uop_index_const(g, 1);
     for (int d = 0; d < 3; d++)
         l->p->grid[d] = l->p->block[d] = one;
+    if (l->p->items)
+        return groups(l, effects);
     if (l->in_order)
         return one_thread(l, effects);
     const tolk_uop *total = tk_uop_index_const(g, 0);
@@ -116,10 +324,14 @@ bool tk_lower_grid(tk_lower *l, const tk_uops *effects) {
     if (!total)
         return false;
     l->p->span = total;
-    int64_t threads = block_for(total);
+    int64_t threads = local_items(&l->v, effects, l->p->target);
+    if (!threads)
+        threads = block_for(total);
     int64_t most = l->p->most_blocks ? l->p->most_blocks : TK_LOWER_MOST_BLOCKS;
     const tolk_uop *block = tk_uop_index_const(g, threads);
-    const tolk_uop *blocks = tk_sym_div_const(g, tk_sym_add_const(g, total, threads - 1), threads);
+    /* Rounded up, for totals up to 2^63 - 1. */
+    const tolk_uop *blocks =
+        tk_sym_add_const(g, tk_sym_div_const(g, tk_sym_add_const(g, total, -1), threads), 1);
     if (!blocks || !block)
         return false;
     tk_bound b = tk_bounds(blocks);
@@ -136,6 +348,7 @@ bool tk_lower_grid(tk_lower *l, const tk_uops *effects) {
     if (!again)
         return at && effects_at(l, effects, at, 0);
     const tolk_uop *step = tk_sym_mul_const(g, blocks, threads);
+    /* Iterations at, at + step ... below the total: none where `at` is not. */
     /* Iterations at, at + step ... below the total: none where `at` is not. */
     const tolk_uop *left = tk_sym_add_const(g, tk_sym_sub(g, total, at), -1);
     const tolk_uop *count = tk_sym_add_const(g, tk_sym_cdiv(g, left, step), 1);

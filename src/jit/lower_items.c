@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass_lower, where work-items meet: barriers, and shuffles as an exchange through local memory.
+ * pass_lower, where work-items meet: barriers, and shuffles as an exchange through local memory; a
+ * GPU has an instruction for those.
  */
 #include "jit/items.h"
 #include "jit/lower.h"
@@ -58,10 +59,26 @@ static bool find_guard(tk_lower *l, const tolk_uop **out) {
     return *out != NULL;
 }
 
+/* A thread's instruction: it stays where it is, as the others of its warp come there, too. */
+static bool gpu_shuffle(tk_lower *l, const tolk_uop *u) {
+    tk_lval value = tk_lower_source(l, u, 0, 0), lane = tk_lower_source(l, u, 0, 1);
+    const tolk_uop *src[2] = {value.u, lane.u};
+    const tolk_uop *r =
+        value.u && lane.u ? tk_uop(l->g, TK_OP_SHUFFLE, u->dtype, src, 2, NULL) : NULL;
+    if (!r || !tk_lower_effect(l, r, tk_lower_scope_of(l, u)))
+        return false;
+    tk_lval *v = tk_lower_new_values(l, u, 1);
+    if (v)
+        v[0] = tk_lval_uniform(r);
+    return v != NULL;
+}
+
 /* All have read what was exchanged before; each stores its value; each loads its partner's. */
 bool tk_lower_shuffle(tk_lower *l, const tolk_uop *u) {
     tolk_graph *g = l->g;
     const tolk_uop *size[TK_ITEMS_DIMS], *index[TK_ITEMS_DIMS], *guard;
+    if (tk_target_is_gpu(l->p->target))
+        return gpu_shuffle(l, u);
     uint32_t lanes = l->wide.lane ? (uint32_t)l->wide.lane->src[0]->attr[0].i : 1;
     if (!find_items(l, size, index) || !find_guard(l, &guard))
         return false;

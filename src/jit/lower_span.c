@@ -126,6 +126,11 @@ static bool is_dependent(const tk_kview *v, const tolk_uop *end, uint32_t i) {
     return false;
 }
 
+/* Work-items of a group are threads of a GPU. */
+static bool is_item_axis(const tolk_uop *range) {
+    return tk_kview_axis(range) == TK_AXIS_LOCAL || tk_kview_axis(range) == TK_AXIS_WARP;
+}
+
 uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end, const tk_target *target) {
     if (!tk_uop_is(end, TK_OP_END))
         return 0;
@@ -134,7 +139,9 @@ uint32_t tk_lower_flattened(const tk_kview *v, const tolk_uop *end, const tk_tar
     bool all = tk_target_is_gpu(target);
     for (uint32_t i = 1; i < end->n_src && (all || total < ENOUGH); i++, n++) {
         const tolk_uop *r = end->src[i];
-        if (!tk_uop_is(r, TK_OP_RANGE) || !tk_kview_is_unordered(r) || is_dependent(v, end, i))
+        bool thread = all && tk_uop_is(r, TK_OP_RANGE) && is_item_axis(r);
+        if (!tk_uop_is(r, TK_OP_RANGE) || (!thread && !tk_kview_is_unordered(r)) ||
+            is_dependent(v, end, i))
             break;
         int64_t size = tk_uop_is_const(r->src[0]) ? r->src[0]->attr[0].i : ENOUGH;
         total = size < ENOUGH ? total * (size > 0 ? size : 1) : ENOUGH;
@@ -463,7 +470,7 @@ static bool find_before(tk_lower *l) {
 tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     const tolk_uop *kernel = tk_lower_kinds(p, *root);
     tk_lower l = {.p = p, .g = p->g, .al = p->g->al};
-    if (kernel && p->items)
+    if (kernel && p->items && !tk_target_is_gpu(p->target))
         kernel = tk_items_lanes(p, kernel, &l.wide);
     if (!kernel || !tk_kview_init(&l.v, kernel))
         return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);

@@ -8,7 +8,8 @@
  *         call runs a part; p->span is their number. What a work-item needs behind a meeting point
  *         is in local memory, an element for each of them: values that are not made again, and
  *         registers, which are loaded where a region begins and stored where it ends.
- *         p->scratch is the size of local memory.
+ *         p->scratch is the size of local memory. A GPU's program is left as it is: that of one
+ *         work-item; p->scratch is the shared memory that its launch asks for.
  * Errors: TOLK_E_UNSUPPORTED: see items_plan.h.
  */
 #include "jit/items_plan.h"
@@ -555,14 +556,30 @@ static const tolk_uop *run(tk_pass *p, const tolk_uop *linear, tolk_error *err, 
     return r;
 }
 
+/* Shared memory that a GPU's launch asks for; -1: more than there is. */
+static int64_t shared_memory(tk_pass *p, const tolk_uop *linear) {
+    uint64_t bytes = tk_items_shared(linear);
+    if (bytes <= p->target->shared_bytes)
+        return (int64_t)bytes;
+    tk_graph_fail(p->g, TOLK_E_LIMIT,
+                  "%llu bytes of local memory: a block has at most %u of shared memory on %s",
+                  (unsigned long long)bytes, p->target->shared_bytes, p->target->cpu);
+    return -1;
+}
+
 tolk_status tk_pass_items(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     const tolk_uop *r = *root;
     tolk_status st = TOLK_OK;
-    if (p->items)
+    bool gpu = tk_target_is_gpu(p->target);
+    if (p->items && !gpu)
         r = run(p, r, err, &st);
     if (st != TOLK_OK)
         return st;
-    p->scratch = r ? tk_items_scratch(p->g, r) : NULL;
+    p->scratch = !r    ? NULL
+                 : gpu ? tk_uop_index_const(p->g, shared_memory(p, r))
+                       : tk_items_scratch(p->g, r);
+    if (tk_graph_failed(p->g))
+        return tk_pass_failed(p, err);
     if (!r || !p->scratch) {
         /* Containers fail without a word. */
         tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");

@@ -31,24 +31,11 @@ tolk_status tk_pass_failed(const tk_pass *p, tolk_error *err) {
 }
 
 static tolk_status unsupported(tolk_error *err, const tolk_uop *u, const char *what) {
-    return tk_status_fail(err, TOLK_E_UNSUPPORTED, u->id, "%s: the CPU compiler does not have %s",
+    return tk_status_fail(err, TOLK_E_UNSUPPORTED, u->id, "%s: the compiler does not have %s",
                           tk_op_get(tk_uop_op(u))->name, what);
 }
 
-/* What makes work-items meet, and atomic_add: not for GPUs. */
-static tolk_status check_gpu(const tolk_uop *u, tolk_error *err) {
-    bool local = tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_LOCAL;
-    if (!local && !tk_uop_is(u, TK_OP_BARRIER) && !tk_uop_is(u, TK_OP_SHUFFLE) &&
-        !tk_uop_is(u, TK_OP_ATOMIC_ADD))
-        return TOLK_OK;
-    return tk_status_fail(err, TOLK_E_UNSUPPORTED, u->id,
-                          "%s: the compiler for GPUs does not have %s",
-                          tk_op_get(tk_uop_op(u))->name, local ? "local memory" : "this op");
-}
-
-static tolk_status check_supported(const tk_pass *p, const tolk_uop *u, tolk_error *err) {
-    if (tk_target_is_gpu(p->target))
-        TK_TRY(check_gpu(u, err));
+static tolk_status check_supported(const tolk_uop *u, tolk_error *err) {
     switch (tk_uop_op(u)) {
     case TK_OP_BUFFER:
         if (tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_GLOBAL)
@@ -227,7 +214,7 @@ tolk_status tk_pass_prepare(tk_pass *p, const tolk_uop **root, tolk_error *err) 
     bool specials = false;
     for (size_t k = 0; k < v.order.n && st == TOLK_OK; k++) {
         const tolk_uop *u = v.order.at[k];
-        st = check_supported(p, u, err);
+        st = check_supported(u, err);
         if (st == TOLK_OK && !tk_vec_resize(&src, u->n_src))
             st = tk_status_nomem(err);
         if (st != TOLK_OK)

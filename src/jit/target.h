@@ -25,12 +25,13 @@ typedef struct tk_target {
     uint32_t vec_bytes;  /* widest vector register used: 16, 32, 64 */
     bool fma;            /* fused multiply-add in hardware */
     bool avx2;
-    bool avx512;   /* F, BW, DQ, VL, CD together */
-    bool masked32; /* masked loads and stores of 32- and 64-bit lanes (AVX2, AVX-512) */
-    bool masked8;  /* and of 8- and 16-bit lanes (AVX-512) */
-    bool quick;    /* code that is made soon, not code that runs fast */
-    uint32_t sm;   /* TK_ARCH_PTX: 10 times the compute capability, 75 for sm_75; else 0 */
-    uint32_t ptx;  /* and 10 times the version of PTX, 63 for 6.3 */
+    bool avx512;           /* F, BW, DQ, VL, CD together */
+    bool masked32;         /* masked loads and stores of 32- and 64-bit lanes (AVX2, AVX-512) */
+    bool masked8;          /* and of 8- and 16-bit lanes (AVX-512) */
+    bool quick;            /* code that is made soon, not code that runs fast */
+    uint32_t sm;           /* TK_ARCH_PTX: 10 times the compute capability, 75 for sm_75; else 0 */
+    uint32_t ptx;          /* and 10 times the version of PTX, 63 for 6.3 */
+    uint32_t shared_bytes; /* and the most shared memory of a block */
 } tk_target;
 
 /* Is it a GPU, where each lane is a thread? */

@@ -10,12 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The chips that LLVM 19 makes code for, and the first version of PTX that knows each. */
+/* The chips that LLVM 19 makes code for, the first version of PTX that knows each, and the KiB of
+ * shared memory that a block may ask for (CUDA C++ Programming Guide, "Compute Capabilities"). */
 static const struct {
     const char *name;
-    uint32_t sm, ptx;
-} chips[] = {{"sm_75", 75, 63}, {"sm_80", 80, 70}, {"sm_86", 86, 71},
-             {"sm_89", 89, 78}, {"sm_90", 90, 78}, {"sm_90a", 90, 80}};
+    uint32_t sm, ptx, shared_kib;
+} chips[] = {{"sm_75", 75, 63, 64}, {"sm_80", 80, 70, 163}, {"sm_86", 86, 71, 99},
+             {"sm_89", 89, 78, 99}, {"sm_90", 90, 78, 227}, {"sm_90a", 90, 80, 227}};
 enum { N_CHIPS = sizeof chips / sizeof *chips };
 
 /* Versions of PTX that LLVM 19 writes, those since the first chip above. */
@@ -123,6 +124,7 @@ tolk_status tk_target_ptx_parse(const char *name, tk_target *out, tolk_error *er
     t.fma = true;
     t.sm = chips[c].sm;
     t.ptx = ptx;
+    t.shared_bytes = chips[c].shared_kib << 10;
     *out = t;
     return TOLK_OK;
 }

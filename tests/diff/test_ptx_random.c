@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Random kernels for a GPU: the program is interpreted, work-item by work-item, beside the kernel;
- * its PTX has nothing in it that must not be there, and ptxas takes it. 4,000 kernels at a share of
- * 100 percent.
+ * its PTX has nothing in it that must not be there, and ptxas takes it. 4,000 kernels of each kind
+ * at a share of 100 percent.
  *
  * "test_diff_ptx_random SEED [COUNT]" runs the kernels of those seeds alone.
  */
@@ -49,10 +49,12 @@ static void report(const tolk_uop *kernel, uint64_t seed) {
     tolk_free_text(diff.ctx, text);
 }
 
-static unsigned run_seed(uint64_t seed) {
+typedef const tolk_uop *(*generator)(tolk_graph *g, uint64_t seed);
+
+static unsigned run_seed(generator make, uint64_t seed) {
     tolk_graph *g;
     assert_int_equal(tolk_graph_create(diff.ctx, &g), TOLK_OK);
-    const tolk_uop *kernel = tk_gen_kernel(g, seed);
+    const tolk_uop *kernel = make(g, seed);
     unsigned failed = 0;
     uint64_t rng = seed ^ 0x9 ^ 0x5eed;
     char opts[200];
@@ -76,8 +78,7 @@ static unsigned run_seed(uint64_t seed) {
 
 static uint64_t first_seed, n_seeds;
 
-static void test_ptx_random_kernels(void **state) {
-    (void)state;
+static void run_suite(generator make, uint64_t full) {
     tk_diff_init(&diff);
     diff.on_ptx = look;
     tk_target target;
@@ -86,14 +87,27 @@ static void test_ptx_random_kernels(void **state) {
     assert_int_equal(tk_target_parse(&none, tk_diff_target_names[TK_DIFF_GPU], &target, &err),
                      TOLK_OK);
     tk_ptx_module_init(&module, &target);
-    uint64_t n = n_seeds ? n_seeds : tk_test_count(4000), failed = 0, rng = tk_test_seed();
+    texts = 0;
+    uint64_t n = n_seeds ? n_seeds : tk_test_count(full), failed = 0, rng = tk_test_seed();
     for (uint64_t i = 0; i < n && failed < 10; i++)
-        failed += run_seed(n_seeds ? first_seed + i : tk_test_rand(&rng));
+        failed += run_seed(make, n_seeds ? first_seed + i : tk_test_rand(&rng));
     tk_ptx_module_fini(&module);
     printf("%" PRIu64 " kernels, %" PRIu64 " PTX texts, %u assembled%s\n", n, texts,
            module.assembled, tk_ptx_assembler() ? "" : ": there is no ptxas");
     tk_diff_fini(&diff);
     assert_int_equal(failed, 0);
+    assert_true(texts > n / 2);
+}
+
+static void test_ptx_random_kernels(void **state) {
+    (void)state;
+    run_suite(tk_gen_kernel, 4000);
+}
+
+/* Whose work-items meet. */
+static void test_ptx_random_groups(void **state) {
+    (void)state;
+    run_suite(tk_gen_items, 4000);
 }
 
 int main(int argc, char **argv) {
@@ -101,6 +115,7 @@ int main(int argc, char **argv) {
         first_seed = strtoull(argv[1], NULL, 0);
         n_seeds = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ptx_random_kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ptx_random_kernels),
+                                       cmocka_unit_test(test_ptx_random_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

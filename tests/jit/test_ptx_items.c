@@ -36,7 +36,8 @@ static char *ptx(const char *text, const char *chip) {
     if (tolk_parse(g, text, strlen(text), 0, &root, &err) ||
         tolk_verify(root, TOLK_STAGE_PROGRAM, &err))
         fail_msg("%u: %s\n%s", err.line, err.msg, text);
-    if (tk_llvm_emit(r.ctx, &target, root, "tolk_kernel", TK_LLVM_ASM, NULL, &out, &len, &err))
+    if (tk_llvm_emit(r.ctx, &target, root, "tolk_kernel", TK_LLVM_ASM, NULL, NULL, &out, &len,
+                     &err))
         fail_msg("%s\n%s", err.msg, text);
     const char *why = tk_ptx_wrong(out, &target);
     if (why)
