@@ -96,6 +96,40 @@ static void test_lim_01_no_grid_is_too_large_in_y_or_z(void **state) {
     }
 }
 
+/* Groups that meet at a barrier keep their blocks: more than x takes go into y and z. */
+static void test_lim_01_more_groups_than_x_takes(void **state) {
+    (void)state;
+    const char *text = rt_text("tolk.uop 1\n"
+                               "%%0 = const index %lld\n"
+                               "%%1 = const index 32\n"
+                               "%%2 = param u8 (%%0) {slot=0}\n"
+                               "%%3 = special index (%%0) {name=\"gidx1\"}\n"
+                               "%%4 = special index (%%1) {name=\"lidx0\"}\n"
+                               "%%5 = buffer u8 (%%1) {slot=0, space=local}\n"
+                               "%%6 = index u8 (%%5, %%4)\n"
+                               "%%7 = cast u8 (%%4)\n"
+                               "%%8 = store void (%%6, %%7)\n"
+                               "%%9 = barrier void (%%8)\n"
+                               "%%10 = after u8 (%%5, %%9)\n"
+                               "%%11 = const index 31\n"
+                               "%%12 = index u8 (%%10, %%11)\n"
+                               "%%13 = load u8 (%%12)\n"
+                               "%%14 = index u8 (%%2, %%3)\n"
+                               "%%15 = store void (%%14, %%13)\n"
+                               "%%16 = sink void (%%15) {name=\"far\"}\n",
+                               (1LL << 33) + 5);
+    tolk_program *p = compile_for(&r, text, "sm_90");
+    const tk_meta *h = p->meta.head;
+    assert_int_equal(evaluated(p, h->grid[0], NULL), 1 << 30);
+    assert_int_equal(evaluated(p, h->grid[1], NULL), 9);
+    assert_int_equal(evaluated(p, h->grid[2], NULL), 1);
+    assert_int_equal(evaluated(p, h->block[0], NULL), 32);
+    assert_non_null(strstr(p->meta.object, "%ctaid.z"));
+    assert_non_null(strstr(p->meta.object, "%nctaid.x"));
+    assert_non_null(strstr(p->meta.object, "8589934596")); /* the last group's number */
+    tolk_program_unref(p);
+}
+
 /* y[0] = the sum of x1[0], x2[0] ... */
 static char *sum_of(int n) {
     size_t room = 200 * (size_t)(n + 2), at = 0;
@@ -241,6 +275,7 @@ static void test_a_saved_program_of_ptx_is_loaded_anywhere(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lim_01_no_grid_is_too_large_in_y_or_z),
+        cmocka_unit_test(test_lim_01_more_groups_than_x_takes),
         cmocka_unit_test(test_lim_03_too_many_parameters_are_counted_in_the_error),
         cmocka_unit_test(test_cg_09_constants_in_ptx_are_exact),
         cmocka_unit_test(test_key_01_chip_and_version_of_ptx_are_in_the_key),
