@@ -325,7 +325,8 @@ static tolk_status compile_verified(tolk_device *device, build *b, uint64_t star
                                     tolk_program **out, tolk_error *err) {
     tk_binary *binary = NULL;
     tolk_cached cached;
-    tolk_tier tier = tier_of(b);
+    /* PTX is made once: nothing here could take the place of what a driver has loaded. */
+    tolk_tier tier = tk_target_is_gpu(&b->target) ? TOLK_TIER_FULL : tier_of(b);
     tolk_status st = TOLK_OK;
     if (tier == TOLK_TIER_AUTO)
         st = get_binary(b, false, &binary, &cached, err);
