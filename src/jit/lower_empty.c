@@ -18,6 +18,7 @@ typedef struct emptiness {
     tolk_graph *g;
     const tk_target *target;
     tk_kview v;
+    bool pieces;          /* pass_group took reductions apart */
     bool *flattened;      /* by id: an END whose leading ranges go into the flattened range */
     const tolk_uop **way; /* by id: when a node needs the access at hand; NULL: never */
     const tolk_uop *yes;
@@ -88,13 +89,25 @@ static const tolk_uop *when(emptiness *e, const tolk_uop *u, uint32_t i, const t
     return w;
 }
 
+/* Is source i of u the pieces of a reduction, which the sink names beside what waits for them? They
+ * are needed where their results are. */
+static bool is_pieces(const emptiness *e, const tolk_uop *u, uint32_t i) {
+    const tolk_uop *end = u->src[i], *store = end->n_src ? end->src[0] : NULL;
+    if (!e->pieces || u != e->v.root || !tk_uop_is(end, TK_OP_END) ||
+        !tk_uop_is(store, TK_OP_STORE))
+        return false;
+    const tolk_uop *buffer = tk_access_buffer(store->src[0]);
+    return tk_uop_is(buffer, TK_OP_BUFFER) &&
+           tk_uop_int(buffer, TK_A_BUFFER_SPACE) == TK_SPACE_LOCAL;
+}
+
 /* Condition under which the root needs the access: e->yes, or an expression. NULL on failure. */
 static const tolk_uop *needed(emptiness *e, const tolk_uop *access) {
     for (size_t k = 0; k < e->v.order.n; k++) {
         const tolk_uop *u = e->v.order.at[k], *way = u == access ? e->yes : NULL;
         for (uint32_t i = 0; i < u->n_src && u->id > access->id && way != e->yes; i++) {
             const tolk_uop *below = e->way[u->src[i]->id];
-            if (!below)
+            if (!below || is_pieces(e, u, i))
                 continue;
             const tolk_uop *w = when(e, u, i, access);
             if (!w || !(way = either(e, way, both(e, below, w))))
@@ -152,7 +165,10 @@ static bool find_flattened(emptiness *e) {
 
 /* Gate the first access that needs it. Returns the new root, root itself if there is none. */
 static const tolk_uop *one_access(tk_pass *p, const tolk_uop *root, bool flattened) {
-    emptiness e = {.g = p->g, .target = p->target, .yes = tk_uop_const(p->g, TOLK_BOOL, 1)};
+    emptiness e = {.g = p->g,
+                   .target = p->target,
+                   .pieces = p->pieces > 0,
+                   .yes = tk_uop_const(p->g, TOLK_BOOL, 1)};
     if (!e.yes || !tk_kview_init(&e.v, root))
         return tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");
     const tk_kview *v = &e.v;

@@ -478,7 +478,8 @@ tolk_status tk_pass_lower(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     tk_kview_fini(&l.v);
     if (!found)
         return tk_status_nomem(err);
-    kernel = tk_lower_empty(p, kernel, !l.in_order && !p->items);
+    /* Pieces of reductions stand before the flattened loop of what needs them, not in it. */
+    kernel = tk_lower_empty(p, kernel, !l.in_order && !p->items && !p->pieces);
     if (!kernel || !tk_kview_init(&l.v, kernel))
         return kernel ? tk_status_nomem(err) : tk_pass_failed(p, err);
     tk_vec_init(&l.unrolled, l.al);

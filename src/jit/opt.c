@@ -422,6 +422,15 @@ static tolk_status apply_swap(tk_kview *v, const tolk_uop *a, const tolk_uop *b,
 static tolk_status apply_padto(tk_kview *v, const tolk_uop *range, const tk_opt *opt,
                                const tolk_uop **root, tolk_error *err);
 
+/* Does the size of the range depend on another one, which then has to be around it? */
+static bool is_sized(const tk_kview *v, const tolk_uop *range) {
+    const uint64_t *set = tk_kview_set(v, range->src[0]);
+    for (uint32_t w = 0; w < v->words; w++)
+        if (set[w])
+            return true;
+    return false;
+}
+
 static bool is_parent(const tk_kview *v, const tolk_uop *range) {
     for (size_t r = 0; r < v->ranges.n; r++)
         for (uint32_t i = 1; i < v->ranges.at[r]->n_src; i++)
@@ -490,6 +499,8 @@ static tolk_status apply(tk_kview *v, const tk_uops *axes, const tk_opt *opt, bo
             return refuse(err, opt, "both axes must be global");
         if (tk_kview_sizes_depend(v, range) || tk_kview_sizes_depend(v, axes->at[opt->arg]))
             return refuse(err, opt, sized);
+        if (is_sized(v, range) || is_sized(v, axes->at[opt->arg]))
+            return refuse(err, opt, "the size of the axis depends on another loop");
         if (is_parent(v, range) || is_parent(v, axes->at[opt->arg]))
             return refuse(err, opt, "another loop names the axis as one around it");
         return apply_swap(v, range, axes->at[opt->arg], opt, root, err);

@@ -84,6 +84,22 @@ static bool is_guard(const tolk_uop *u) {
     return tk_uop_is(u, TK_OP_CMPLT) && u->src[0]->dtype == TOLK_INDEX;
 }
 
+/* Does u depend only on loops that are around the one of that range? */
+static bool is_outside(const tk_kview *v, const tolk_uop *u, const tolk_uop *closer,
+                       const tolk_uop *range) {
+    for (size_t r = 0; r < v->ranges.n; r++) {
+        const tolk_uop *other = v->ranges.at[r];
+        if (!tk_kview_depends(v, u, other))
+            continue;
+        bool around = tk_kview_depends(v, closer, other);
+        for (uint32_t i = 1; closer->src[i] != range; i++)
+            around |= closer->src[i] == other;
+        if (!around)
+            return false;
+    }
+    return true;
+}
+
 /* Find the split of one closed range, if it is worth one. */
 static bool find_cut(tk_pass *p, const tk_kview *v, tk_step *steps, const tolk_uop *closer,
                      const tolk_uop *range, cut *out) {
@@ -112,7 +128,7 @@ static bool find_cut(tk_pass *p, const tk_kview *v, tk_step *steps, const tolk_u
         if (!reduce && tk_uop_is(u, TK_OP_STORE) &&
             !tk_kview_is_global(tk_access_buffer(u->src[0])))
             return false;
-        if (!is_guard(u))
+        if (!is_guard(u) || !is_outside(v, u->src[1], closer, range))
             continue;
         const tolk_uop *m = true_below(p->g, v, steps, u, range);
         if (!m)
@@ -141,14 +157,44 @@ static bool find_cut(tk_pass *p, const tk_kview *v, tk_step *steps, const tolk_u
     return rest != NULL;
 }
 
-/* Copy of u with range replaced, and with the guards that hold below `main` true if asked for. */
+/* First source of the END that is split. Parts run one after the other, so loops in order around
+ * the one that is split stay around both; unordered ones may be in each part. */
+static uint32_t first_split(const cut *c) {
+    uint32_t at = 1;
+    bool ordered = false;
+    for (; c->closer->src[at] != c->range; at++)
+        ordered |= tk_uop_is(c->closer->src[at], TK_OP_RANGE) &&
+                   !tk_kview_is_unordered(c->closer->src[at]);
+    return ordered ? at : 1;
+}
+
+/* The rest of a loop of symbolic size runs once at most: what is unrolled there would be code that
+ * is compiled for little. Unrolled ranges that are in the rest alone become loops there. */
+static bool roll_up(tk_pass *p, const cut *c, tk_uops *from, tk_uops *to) {
+    if (!tk_uop_is(c->closer, TK_OP_END) || tk_uop_is_const(c->main))
+        return true;
+    for (uint32_t i = first_split(c); i < c->closer->n_src; i++) {
+        const tolk_uop *r = c->closer->src[i];
+        if (!tk_uop_is(r, TK_OP_RANGE) || tk_kview_axis(r) != TK_AXIS_UPCAST ||
+            !tk_uop_is_const(r->src[0]))
+            continue;
+        const tolk_uop *loop = tk_kview_of_kind(p->g, r, TK_AXIS_LOOP);
+        if (!loop || !tk_vec_push(from, r) || !tk_vec_push(to, loop))
+            return false;
+    }
+    return true;
+}
+
+/* Copy of u with range replaced: for the main part the guards that hold below `main` are true, for
+ * the rest it is rolled up. */
 static const tolk_uop *copy_with(tk_pass *p, const tk_kview *v, const tk_step *steps,
                                  const tolk_uop *u, const cut *c, const tolk_uop *by, bool main) {
     tolk_graph *g = p->g;
-    TK_VEC(const tolk_uop *) from, to;
+    tk_uops from, to;
     tk_vec_init(&from, g->al);
     tk_vec_init(&to, g->al);
-    bool ok = tk_vec_push(&from, c->range) && tk_vec_push(&to, by);
+    bool ok =
+        tk_vec_push(&from, c->range) && tk_vec_push(&to, by) && (main || roll_up(p, c, &from, &to));
     const tolk_uop *yes = tk_uop_const(g, TOLK_BOOL, 1);
     for (size_t k = 0; main && k < v->order.n && v->order.at[k]->id <= u->id && ok; k++) {
         const tolk_uop *x = v->order.at[k];
@@ -202,17 +248,6 @@ static const tolk_uop *end_with(tk_pass *p, const tk_kview *v, const tk_step *st
     return r;
 }
 
-/* First source of the END that is split. Parts run one after the other, so loops in order around
- * the one that is split stay around both; unordered ones may be in each part. */
-static uint32_t first_split(const cut *c) {
-    uint32_t at = 1;
-    bool ordered = false;
-    for (; c->closer->src[at] != c->range; at++)
-        ordered |= tk_uop_is(c->closer->src[at], TK_OP_RANGE) &&
-                   !tk_kview_is_unordered(c->closer->src[at]);
-    return ordered ? at : 1;
-}
-
 /* END(group(a, b), the first ranges of the closer); without any, the group. */
 static const tolk_uop *both_parts(tk_pass *p, const cut *c, uint32_t first, const tolk_uop *a,
                                   const tolk_uop *b) {
@@ -228,27 +263,6 @@ static const tolk_uop *both_parts(tk_pass *p, const cut *c, uint32_t first, cons
                                      : tk_uop(p->g, TK_OP_END, TOLK_VOID, src.at, src.n, NULL);
     tk_vec_fini(&src);
     return r;
-}
-
-/* The rest of a loop of symbolic size runs once at most: what is unrolled there would be code that
- * is compiled for little. Unrolled ranges that its END closes, those from `first` on, become loops.
- */
-static const tolk_uop *rolled_up(tk_pass *p, const cut *c, uint32_t first, const tolk_uop *rest) {
-    tk_uops from, to;
-    tk_vec_init(&from, p->g->al);
-    tk_vec_init(&to, p->g->al);
-    bool ok = rest != NULL;
-    for (uint32_t i = first; i < c->closer->n_src && ok && !tk_uop_is_const(c->main); i++) {
-        const tolk_uop *r = c->closer->src[i];
-        if (!tk_uop_is(r, TK_OP_RANGE) || tk_kview_axis(r) != TK_AXIS_UPCAST)
-            continue;
-        const tolk_uop *loop = tk_kview_of_kind(p->g, r, TK_AXIS_LOOP);
-        ok = loop && tk_vec_push(&from, r) && tk_vec_push(&to, loop);
-    }
-    const tolk_uop *u = ok ? tk_rewrite_substitute(p->g, rest, from.at, to.at, from.n) : NULL;
-    tk_vec_fini(&from);
-    tk_vec_fini(&to);
-    return u;
 }
 
 static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step *steps,
@@ -270,7 +284,7 @@ static const tolk_uop *split_closer(tk_pass *p, const tk_kview *v, const tk_step
     if (tk_uop_is(c->closer, TK_OP_END)) {
         uint32_t first = first_split(c);
         a = end_with(p, v, steps, c, first, a, main_range, main_range, true);
-        b = rolled_up(p, c, first, end_with(p, v, steps, c, first, b, rest_range, at, false));
+        b = end_with(p, v, steps, c, first, b, rest_range, at, false);
         return both_parts(p, c, first, a, b);
     }
     a = tk_uop_with_src(g, c->closer, (const tolk_uop *[]){a, main_range}, 2);

@@ -371,6 +371,14 @@ static void test_axes_that_others_are_sized_by_are_not_split(void **state) {
             "loop option SWAP:0:1: the size of another loop depends on the axis");
     refused(stairs, "SWAP:1:0",
             "loop option SWAP:1:0: the size of another loop depends on the axis");
+    /* y[0] = 1 for i < 3, j < 4, k < j + 1: k cannot stand outside of j */
+    refused("tolk.uop 1\n%0 = const index 3\n%1 = const index 1\n%2 = const index 0\n"
+            "%3 = param i32 (%1) {slot=0}\n%4 = index i32 (%3, %2)\n%5 = const i32 1\n"
+            "%6 = store void (%4, %5)\n%7 = range index (%0) {axis=0, kind=global}\n"
+            "%8 = const index 4\n%9 = range index (%8) {axis=1, kind=global}\n"
+            "%10 = add index (%9, %1)\n%11 = range index (%10) {axis=2, kind=global}\n"
+            "%12 = end void (%6, %7, %9, %11)\n%13 = sink void (%12) {name=\"steps\"}\n",
+            "SWAP:0:2", "loop option SWAP:0:2: the size of the axis depends on another loop");
 }
 
 /* y[i] = y[i - 1] + 1 in order, for i = 1 ... 19 */
