@@ -185,7 +185,7 @@ static const struct {
     {"tolk.uop 1\n%0 = const index 4\n%1 = const index 0\n%2 = param f16 (%0) {slot=0}\n"
      "%3 = index f16 (%2, %1)\n%4 = const f16 1\n%5 = atomic_add void (%3, %4)\n"
      "%6 = sink void (%5) {name=\"lacking\"}\n",
-     "atomic_add", "%5 atomic_add: the CPU compiler does not have it for f16, bf16 and fp8", 7},
+     "atomic_add", "%5 atomic_add: the compiler does not have it for f16, bf16 and fp8", 7},
 };
 
 /* Does line "%number = op" stand in the text of the kernel? */
