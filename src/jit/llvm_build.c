@@ -296,8 +296,17 @@ LLVMValueRef tk_llvm_build_select(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef 
             tk_llvm_build_bin(f, TK_LEGAL_AND, dtype, tk_llvm_build_not(f, dtype, mask), no);
         return tk_llvm_build_bin(f, TK_LEGAL_OR, dtype, a, b);
     }
-    return legal(f, TK_LEGAL_SELECT, dtype, dtype) ? LLVMBuildSelect(f->b, mask, yes, no, "")
-                                                   : NULL;
+    if (!legal(f, TK_LEGAL_SELECT, dtype, dtype))
+        return NULL;
+    if (!f->target->quick || tolk_dtype_lanes(dtype) > 1 || !tolk_dtype_is_float(dtype))
+        return LLVMBuildSelect(f->b, mask, yes, no, "");
+    /* LLVM 19's fast instruction selection makes a blend of 16 bytes in memory from a comparison of
+     * floats, a load of one and a select: bytes behind the element are read. Not of integers. */
+    LLVMTypeRef type = LLVMTypeOf(yes);
+    LLVMTypeRef bits = LLVMIntTypeInContext(f->lc, (unsigned)(8 * tolk_dtype_bytes(dtype)));
+    LLVMValueRef x = LLVMBuildSelect(f->b, mask, LLVMBuildBitCast(f->b, yes, bits, ""),
+                                     LLVMBuildBitCast(f->b, no, bits, ""), "");
+    return LLVMBuildBitCast(f->b, x, type, "");
 }
 
 LLVMValueRef tk_llvm_build_convert(tk_llvm_fn *f, tk_legal_op op, tolk_dtype from, tolk_dtype to,
