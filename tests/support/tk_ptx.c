@@ -115,7 +115,7 @@ const char *tk_ptx_forbidden(const char *text) {
 }
 
 const char *tk_ptx_wrong(const char *text, const tk_target *target) {
-    char version[40], chip[40];
+    char version[40], chip[64];
     snprintf(version, sizeof version, ".version %u.%u\n", target->ptx / 10, target->ptx % 10);
     snprintf(chip, sizeof chip, ".target %s\n", target->cpu);
     if (!strstr(text, version))
