@@ -2,6 +2,7 @@
 #include "jit/cache_disk.h"
 
 #include "base/env.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -276,30 +276,13 @@ static void trim(tk_cache_disk *d) {
 
 /* ---- writing ---- */
 
-static bool write_all(int fd, const void *from, size_t n) {
-    for (const char *p = from; n;) {
-        ssize_t r = write(fd, p, n);
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r <= 0)
-            return false;
-        p += r;
-        n -= (size_t)r;
-    }
-    return true;
-}
-
 void tk_cache_disk_write(tk_cache_disk *d, const void *key, size_t n_key, const void *bytes,
                          size_t len) {
     char path[4096], temp[4096 + 32];
     size_t dir_len;
     if (!d->dir || !entry_path(d, key, n_key, path, sizeof path, &dir_len))
         return;
-    struct rlimit most;
     size_t total = padded(n_key) + len;
-    /* To write past that limit would end the process by SIGXFSZ. */
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < total)
-        return;
     char *file = total <= LARGEST_FILE ? tk_alloc_zero(&d->ctx->al, total) : NULL;
     if (!file)
         return;
@@ -319,7 +302,7 @@ void tk_cache_disk_write(tk_cache_disk *d, const void *key, size_t n_key, const 
     snprintf(temp, sizeof temp, "%.*s/" TEMPORARY "XXXXXX", (int)dir_len, path);
     int fd = mkostemp(temp, O_CLOEXEC);
     if (fd >= 0) {
-        bool ok = write_all(fd, file, total);
+        bool ok = tk_file_put(fd, file, total);
         ok = close(fd) == 0 && ok;
         if (ok && rename(temp, path) != 0) {
             /* Something else stands there; a directory must go first. */

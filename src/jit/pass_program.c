@@ -37,6 +37,7 @@ typedef struct program {
     const tolk_uop **reg;    /* by id: the register of a node that is listed several times ... */
     const tolk_uop **stored; /* ... and the last store to it */
     uint8_t *times;          /* by id: how often a node is listed, 2 and more are 2 */
+    bool *constant;          /* by id: made of constants alone, and no call of math.def */
     TK_VEC(uint32_t) fresh;  /* by id: the entry in which it was listed last, from 1 */
     uint32_t entry;
     bool whole; /* the whole span is run by one call */
@@ -263,6 +264,10 @@ static const tolk_uop *listed_now(program *s, const tolk_uop *x) {
         return place(s, x) ? x : NULL;
     const tolk_uop *r =
         s->reg[x->id] ? reg_load(s, s->reg[x->id], s->stored[x->id]) : s->now[x->id];
+    /* What an entry of a loop or branch made may be the same node; that was listed last in there.
+     */
+    if (s->constant[x->id] && !s->reg[x->id])
+        return place(s, r) ? r : NULL;
     return r && take(s, r) ? r : NULL;
 }
 
@@ -336,6 +341,15 @@ static const tolk_uop *run(program *s) {
             s->times[u->id]++;
         ok = tk_vec_push(&nodes, u);
     }
+    for (size_t id = 0; id < s->n_ids && ok; id++) {
+        const tolk_uop *u = s->g->nodes.at[id];
+        bool all = u->n_src ? tk_uop_is(u, TK_OP_STACK) ||
+                                  (tk_op_is_alu(tk_uop_op(u)) && !tk_mathfn_is(tk_uop_op(u)))
+                            : tk_uop_is(u, TK_OP_CONST);
+        for (uint32_t i = 0; i < u->n_src && all; i++)
+            all = s->constant[u->src[i]->id];
+        s->constant[id] = all;
+    }
     s->next_reg = s->next_local = ok ? tk_items_free_slot(&nodes) : 0;
     tk_vec_fini(&nodes);
     for (uint32_t i = 0; i < l->n_src && ok; i++)
@@ -354,13 +368,15 @@ static const tolk_uop *listed(tk_pass *p, const tolk_uop *linear) {
     s.reg = tk_alloc_zero(al, n);
     s.stored = tk_alloc_zero(al, n);
     s.times = tk_alloc_zero(al, s.n_ids);
+    s.constant = tk_alloc_zero(al, s.n_ids * sizeof *s.constant);
     s.entry = 1;
     s.whole = !p->items && has_local(linear);
-    const tolk_uop *r = s.now && s.reg && s.stored && s.times ? run(&s) : NULL;
+    const tolk_uop *r = s.now && s.reg && s.stored && s.times && s.constant ? run(&s) : NULL;
     tk_alloc_free(al, s.now, n);
     tk_alloc_free(al, s.reg, n);
     tk_alloc_free(al, s.stored, n);
     tk_alloc_free(al, s.times, s.n_ids);
+    tk_alloc_free(al, s.constant, s.n_ids * sizeof *s.constant);
     tk_vec_fini(&s.out);
     tk_vec_fini(&s.fresh);
     return r ? r : tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory");

@@ -806,6 +806,8 @@ static const tolk_uop *try_node(const tolk_uop *root, const tolk_uop *u,
 const tolk_uop *tk_gen_shrink(const tolk_uop *kernel, bool (*fails)(const tolk_uop *, void *),
                               void *user) {
     const tolk_uop *now = kernel;
+    if (tk_uop_is(kernel, TK_OP_LINEAR))
+        return kernel;
     for (uint32_t i = 0; i < now->n_src && now->n_src > 1;) {
         const tolk_uop *src[64];
         uint32_t n = 0;
