@@ -80,7 +80,7 @@ static const tolk_uop *within(widener *w, const tolk_uop *x) {
 static const tolk_uop *gated(widener *w, const tolk_uop *u, const tolk_uop **src, uint32_t n) {
     tolk_graph *g = w->g;
     const tolk_uop *gate = n == 3 ? tk_uop2(g, TK_OP_AND, src[2], w->guard) : w->guard;
-    const tolk_uop *second = n > 1 ? src[1] : tk_uop_const_like(g, u->dtype, 0);
+    const tolk_uop *second = n > 1 ? src[1] : tk_uop_const(g, u->dtype, 0);
     return gate && second ? tk_uop(g, tk_uop_op(u), u->dtype,
                                    (const tolk_uop *[]){src[0], second, gate}, 3, u->attr)
                           : NULL;

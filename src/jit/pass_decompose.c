@@ -36,7 +36,7 @@ static const tolk_uop *divide(tolk_graph *g, tk_op op, const tolk_uop *a, const 
     if (power_of_two(b, &log2) && not_negative(a)) {
         uint64_t c = op == TK_OP_CDIV ? log2 : tk_uop_bits(b) - 1;
         return tk_uop2(g, op == TK_OP_CDIV ? TK_OP_SHR : TK_OP_AND, a,
-                       tk_uop_const_like(g, a->dtype, c));
+                       tk_uop_const(g, a->dtype, c));
     }
     return tk_uop2(g, op, a, b);
 }
@@ -49,7 +49,7 @@ static const tolk_uop *floor_divide(tolk_graph *g, tk_op op, const tolk_uop *a, 
     uint32_t log2;
     if (power_of_two(b, &log2)) {
         uint64_t c = div ? log2 : tk_uop_bits(b) - 1;
-        return tk_uop2(g, div ? TK_OP_SHR : TK_OP_AND, a, tk_uop_const_like(g, a->dtype, c));
+        return tk_uop2(g, div ? TK_OP_SHR : TK_OP_AND, a, tk_uop_const(g, a->dtype, c));
     }
     /* One less than the truncated quotient where the remainder's sign differs from the divisor's.
      * b = 0 leaves quotient 0 and remainder a, which is why the fix asks for b != 0. */

@@ -87,7 +87,7 @@ static const tolk_uop *lift_gates(tolk_graph *g, const tolk_uop *u, const tolk_u
         const tolk_uop *at = tk_uop_with_src(g, place, idx.at, idx.n);
         if (n == 3)
             gate = gate_and(g, src[2], gate);
-        const tolk_uop *second = !load || n == 3 ? src[1] : tk_uop_const_like(g, u->dtype, 0);
+        const tolk_uop *second = !load || n == 3 ? src[1] : tk_uop_const(g, u->dtype, 0);
         r = tk_uop(g, tk_uop_op(u), u->dtype, (const tolk_uop *[]){at, second, gate}, 3, u->attr);
     }
     tk_vec_fini(&idx);
