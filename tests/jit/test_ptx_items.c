@@ -54,12 +54,6 @@ static void drop(char *text) {
     tk_strbuf_text_free(&r.ctx->al, text);
 }
 
-static void stands(const char *text, const char *mnemonic, unsigned want) {
-    unsigned n = tk_ptx_count(text, mnemonic);
-    if (n != want)
-        fail_msg("%s: %u times, expected %u\n%s", mnemonic, n, want, text);
-}
-
 /* Each block of n threads turns its n elements of dtype around, through a local buffer. */
 #define TURN                                                                                       \
     "tolk.uop 1\n"                                                                                 \
@@ -99,15 +93,15 @@ static void test_local_buffers_are_static_shared_memory(void **state) {
                                          "u8",   "u32", "f32", "f64"};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         char *text = turn(256, dtypes[i], "sm_75");
-        stands(text, "bar.sync", 1);
+        tk_ptx_stands(text, "bar.sync", 1);
         assert_non_null(strstr(text, ".shared .align 16 .b8 tolk_local_0["));
         assert_null(strstr(text, ".extern"));
         assert_non_null(strstr(text, ".maxntid 256, 1, 1"));
         drop(text);
     }
     char *text = turn(256, "f32", "sm_90a");
-    stands(text, "st.shared.f32", 1);
-    stands(text, "ld.shared.f32", 1);
+    tk_ptx_stands(text, "st.shared.f32", 1);
+    tk_ptx_stands(text, "ld.shared.f32", 1);
     assert_non_null(strstr(text, "tolk_local_0[1024]"));
     drop(text);
 }
@@ -169,8 +163,8 @@ static void test_the_dynamic_buffer_is_checked_against_the_launch(void **state) 
                   "sm_75");
     assert_non_null(strstr(p, "%dynamic_smem_size"));
     assert_non_null(strstr(p, ".extern .shared .align 16 .b8 tolk_shared[];"));
-    stands(p, "ld.shared.f64", 1);
-    stands(p, "atom.global.cas.b32", 1);
+    tk_ptx_stands(p, "ld.shared.f64", 1);
+    tk_ptx_stands(p, "atom.global.cas.b32", 1);
     drop(p);
 }
 
@@ -199,14 +193,14 @@ static void test_shuffles_take_one_instruction_a_word(void **state) {
         for (size_t k = 0; k < 4; k++) {
             const char *d = dtypes[i].dtype;
             char *p = ptx(rt_text(SHUFFLE, 64, d, lanes[k], d, d, d), "sm_75");
-            stands(p, "shfl.sync.bfly.b32", dtypes[i].words);
+            tk_ptx_stands(p, "shfl.sync.bfly.b32", dtypes[i].words);
             assert_null(strstr(p, "%ntid")); /* whole warps */
             drop(p);
         }
     /* The last warp of 48 threads has 16: a partner beyond them is no partner. */
     char *p = ptx(rt_text(SHUFFLE, 48, "f32", "i32", "f32", "f32", "f32"), "sm_80");
     assert_non_null(strstr(p, "%ntid.x"));
-    stands(p, "shfl.sync.bfly.b32", 1);
+    tk_ptx_stands(p, "shfl.sync.bfly.b32", 1);
     drop(p);
 }
 
@@ -247,8 +241,9 @@ static void test_atomic_additions(void **state) {
                         "sm_75");
                 snprintf(mnemonic, sizeof mnemonic, "atom.%s.%s", space,
                          dtypes[i].mnemonic ? dtypes[i].mnemonic : "cas.b32");
-                stands(p, mnemonic,
-                       1 + (checked && !local && !dtypes[i].mnemonic)); /* and the fault record */
+                tk_ptx_stands(
+                    p, mnemonic,
+                    1 + (checked && !local && !dtypes[i].mnemonic)); /* and the fault record */
                 if (!strcmp(d, "f32")) /* never the instruction that loses denormals */
                     assert_null(strstr(p, "add.f32"));
                 drop(p);

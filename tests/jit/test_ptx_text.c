@@ -206,13 +206,6 @@ static char *ptx(const char *text, const char *opts, tolk_bounds bounds) {
     return out;
 }
 
-/* Fails unless the mnemonic stands there so many times. */
-static void stands(const char *text, const char *mnemonic, unsigned want) {
-    unsigned n = tk_ptx_count(text, mnemonic);
-    if (n != want)
-        fail_msg("%s: %u times, expected %u\n%s", mnemonic, n, want, text);
-}
-
 /* y[i] = x[i + k] + y0, where y0 is y[i] or 1; i < n. */
 #define SHIFTED                                                                                    \
     "tolk.uop 1\n"                                                                                 \
@@ -236,18 +229,18 @@ static void test_ptx_read_only_loads_only_where_no_store_can_reach(void **state)
     (void)state;
     /* x[i + 1] may be no other iteration's y[i]: a launch refuses the overlap. */
     char *text = ptx(rt_text(SHIFTED, 1024, 1, "const f32 0x1p+0"), NULL, TOLK_BOUNDS_CHECK);
-    stands(text, "ld.global.nc.f32", 1);
-    stands(text, "ld.global.f32", 0);
+    tk_ptx_stands(text, "ld.global.nc.f32", 1);
+    tk_ptx_stands(text, "ld.global.f32", 0);
     tolk_free_text(r.ctx, text);
     /* x[i] and y[i] may be one memory. */
     text = ptx(rt_text(SHIFTED, 1024, 0, "const f32 0x1p+0"), NULL, TOLK_BOUNDS_CHECK);
-    stands(text, "ld.global.nc.f32", 0);
-    stands(text, "ld.global.f32", 1);
+    tk_ptx_stands(text, "ld.global.nc.f32", 0);
+    tk_ptx_stands(text, "ld.global.f32", 1);
     tolk_free_text(r.ctx, text);
     /* y is stored to. */
     text = ptx(rt_text(SHIFTED, 1024, 1, "load f32 (%9)"), NULL, TOLK_BOUNDS_CHECK);
-    stands(text, "ld.global.nc.f32", 1);
-    stands(text, "ld.global.f32", 1);
+    tk_ptx_stands(text, "ld.global.nc.f32", 1);
+    tk_ptx_stands(text, "ld.global.f32", 1);
     tolk_free_text(r.ctx, text);
 }
 
@@ -255,22 +248,22 @@ static void test_ptx_vectors_only_where_alignment_is_proved_or_tested(void **sta
     (void)state;
     /* One body with vectors, one without, and a test of both addresses. */
     char *text = ptx(rt_text(SHIFTED, 4096, 0, "const f32 0x1p+0"), "LANE:0:4", TOLK_BOUNDS_CHECK);
-    stands(text, "ld.global.v4.f32", 1);
-    stands(text, "st.global.v4.f32", 1);
-    stands(text, "ld.global.f32", 4);
-    stands(text, "st.global.f32", 4);
-    stands(text, "and.b64", 1);
+    tk_ptx_stands(text, "ld.global.v4.f32", 1);
+    tk_ptx_stands(text, "st.global.v4.f32", 1);
+    tk_ptx_stands(text, "ld.global.f32", 4);
+    tk_ptx_stands(text, "st.global.f32", 4);
+    tk_ptx_stands(text, "and.b64", 1);
     tolk_free_text(r.ctx, text);
     /* x[i + 1] never begins at a multiple of 16. */
     text = ptx(rt_text(SHIFTED, 4096, 1, "const f32 0x1p+0"), "LANE:0:4", TOLK_BOUNDS_CHECK);
-    stands(text, "ld.global.nc.v4.f32", 0);
-    stands(text, "ld.global.nc.f32", 8);
-    stands(text, "st.global.v4.f32", 1);
+    tk_ptx_stands(text, "ld.global.nc.v4.f32", 0);
+    tk_ptx_stands(text, "ld.global.nc.f32", 8);
+    tk_ptx_stands(text, "st.global.v4.f32", 1);
     tolk_free_text(r.ctx, text);
     /* Eight lanes are two accesses of four. */
     text = ptx(rt_text(SHIFTED, 4096, 0, "const f32 0x1p+0"), "LANE:0:8", TOLK_BOUNDS_CHECK);
-    stands(text, "ld.global.v4.f32", 2);
-    stands(text, "st.global.v4.f32", 2);
+    tk_ptx_stands(text, "ld.global.v4.f32", 2);
+    tk_ptx_stands(text, "st.global.v4.f32", 2);
     tolk_free_text(r.ctx, text);
 }
 
@@ -295,11 +288,11 @@ static void test_ptx_vectors_only_where_alignment_is_proved_or_tested(void **sta
 static void test_ptx_accesses_that_are_not_proved_are_checked_unless_trusted(void **state) {
     (void)state;
     char *text = ptx(GATHER, NULL, TOLK_BOUNDS_CHECK);
-    stands(text, "atom.global.cas.b32", 1);
+    tk_ptx_stands(text, "atom.global.cas.b32", 1);
     assert_non_null(strstr(text, "0f00000000")); /* what a load outside gives */
     tolk_free_text(r.ctx, text);
     text = ptx(GATHER, NULL, TOLK_BOUNDS_TRUST);
-    stands(text, "atom.global.cas.b32", 0);
+    tk_ptx_stands(text, "atom.global.cas.b32", 0);
     assert_null(strstr(text, "bra"));
     tolk_free_text(r.ctx, text);
 }

@@ -152,6 +152,12 @@ unsigned tk_ptx_count(const char *text, const char *mnemonic) {
     return n;
 }
 
+void tk_ptx_stands(const char *text, const char *mnemonic, unsigned want) {
+    unsigned n = tk_ptx_count(text, mnemonic);
+    if (n != want)
+        fail_msg("%s: %u times, expected %u\n%s", mnemonic, n, want, text);
+}
+
 /* ---- the assembler ---- */
 
 const char *tk_ptx_assembler(void) {

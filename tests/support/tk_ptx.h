@@ -21,6 +21,8 @@ const char *tk_ptx_forbidden(const char *text);
 
 /* Number of times that the mnemonic (all of it: "fma.rn.f32") stands in a text. */
 unsigned tk_ptx_count(const char *text, const char *mnemonic);
+/* Fails the test unless it stands there so many times. */
+void tk_ptx_stands(const char *text, const char *mnemonic, unsigned want);
 
 /* Path of ptxas, or NULL if there is none: TOLK_PTXAS, the PATH, the toolkit's usual folder. */
 const char *tk_ptx_assembler(void);

@@ -79,4 +79,21 @@ int tk_test_child(int (*fn)(void *), void *arg, unsigned seconds);
 /* An absolute path below the source folder; the caller frees it. */
 char *tk_test_source(const char *relative);
 
+/* A kernel that takes minutes: a sum of 2^40 sines, which nothing shortens. */
+#define TK_TEST_LONG_KERNEL                                                                        \
+    "tolk.uop 1\n"                                                                                 \
+    "%0 = const index 1\n"                                                                         \
+    "%1 = param f32 (%0) {slot=0, name=\"y\"}\n"                                                   \
+    "%2 = const index 0\n"                                                                         \
+    "%3 = const f32 0.3\n"                                                                         \
+    "%4 = const index 1099511627776\n"                                                             \
+    "%5 = range index (%4) {axis=0, kind=reduce}\n"                                                \
+    "%6 = cast f32 (%5)\n"                                                                         \
+    "%7 = sin f32 (%6)\n"                                                                          \
+    "%8 = mul f32 (%7, %3)\n"                                                                      \
+    "%9 = reduce f32 (%8, %5) {op=add}\n"                                                          \
+    "%10 = index f32 (%1, %2)\n"                                                                   \
+    "%11 = store void (%10, %9)\n"                                                                 \
+    "%12 = sink void (%11) {name=\"long\"}\n"
+
 #endif
