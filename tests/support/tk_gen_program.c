@@ -22,7 +22,9 @@ typedef struct gen {
     TK_VEC(const tolk_uop *) list;
     const tolk_uop *pool[POOL];
     uint32_t n_pool;
-    uint32_t marks[DEPTH]; /* of the pool, where scopes were opened */
+    TK_VEC(uint32_t) made_in;  /* by id: number of the scope in which it was listed last */
+    TK_VEC(bool) is_open;      /* by scope */
+    uint32_t scope[DEPTH + 2]; /* those that are open, from 1: their numbers */
     uint32_t depth, ifs;
     const tolk_uop *own, *item, *count; /* first element of the own part; index in the group */
     const tolk_uop *total;              /* elements of outputs */
@@ -41,18 +43,33 @@ static bool chance(gen *s, unsigned percent) {
     return below(s, 100) < percent;
 }
 
-/* List u; it is in the pool from now on, if it is a value. */
+/* May an instruction use u here? What was listed again in a loop or if is not known behind it. */
+static bool is_known(const gen *s, const tolk_uop *u) {
+    if (tk_uop_is(u, TK_OP_CONST) || tk_uop_is(u, TK_OP_PARAM) || tk_uop_is(u, TK_OP_BUFFER) ||
+        tk_uop_is(u, TK_OP_SPECIAL) || tk_uop_is(u, TK_OP_AFTER) || u->dtype == TOLK_VOID)
+        return true;
+    return u->id < s->made_in.n && s->is_open.at[s->made_in.at[u->id]];
+}
+static bool open_scope(gen *s) {
+    s->scope[++s->depth] = (uint32_t)s->is_open.n;
+    return tk_vec_push(&s->is_open, true);
+}
+/* List u. */
 static const tolk_uop *put(gen *s, const tolk_uop *u) {
-    if (!u || !tk_vec_push(&s->list, u))
+    if (!u || !tk_vec_push(&s->list, u) ||
+        (s->made_in.n <= u->id && !tk_vec_resize(&s->made_in, (size_t)u->id + 256)))
         return NULL;
+    s->made_in.at[u->id] = s->scope[s->depth];
     if (u->dtype == TOLK_VOID)
         s->last = u;
-    /* What is listed again in a loop or if is no more known behind it. */
-    for (uint32_t i = 0; s->depth && i < s->marks[s->depth - 1]; i++)
-        if (s->pool[i] == u && !tk_uop_is(u, TK_OP_SPECIAL))
-            s->pool[i] = NULL;
     return u;
 }
+/* A value of the pool, or NULL. */
+static const tolk_uop *some_known(gen *s) {
+    const tolk_uop *u = s->n_pool ? s->pool[below(s, s->n_pool)] : NULL;
+    return u && is_known(s, u) ? u : NULL;
+}
+/* List u; it is in the pool from now on. */
 static const tolk_uop *keep(gen *s, const tolk_uop *u) {
     if (put(s, u) && s->n_pool < POOL)
         s->pool[s->n_pool++] = u;
@@ -107,7 +124,7 @@ static const tolk_uop *array(gen *s, tolk_dtype dt, bool out) {
 /* A scalar index 0 .. n-1, as far as it is known. */
 static const tolk_uop *scalar_index(gen *s, int64_t n) {
     for (uint32_t tries = 0; s->n_pool && tries < 6; tries++) {
-        const tolk_uop *x = s->pool[below(s, s->n_pool)];
+        const tolk_uop *x = some_known(s);
         if (!x)
             continue;
         if (x->dtype == TOLK_INDEX)
@@ -203,7 +220,7 @@ static const tolk_uop *mixed(gen *s, tolk_dtype dt, uint32_t lanes) {
 /* A value of the pool, or a new one from memory. */
 static const tolk_uop *value(gen *s, tolk_dtype dt, uint32_t lanes) {
     for (uint32_t tries = 0; s->n_pool && tries < 8; tries++) {
-        const tolk_uop *x = s->pool[below(s, s->n_pool)];
+        const tolk_uop *x = some_known(s);
         if (!x || tk_uop_lanes(x) != lanes)
             continue;
         if (tk_dtype_scalar(x->dtype) == dt)
@@ -291,10 +308,12 @@ static void registers(gen *s) {
 
 /* A node of the pool once more, if all that it is made of is still known. */
 static void again(gen *s) {
-    if (!s->n_pool || s->depth)
-        return;
-    const tolk_uop *u = s->pool[below(s, s->n_pool)];
-    if (u && !tk_uop_is(u, TK_OP_SPECIAL) && !tk_uop_is(u, TK_OP_RANGE) && !tk_uop_is_const(u))
+    const tolk_uop *u = some_known(s);
+    bool ok =
+        u && !tk_uop_is(u, TK_OP_SPECIAL) && !tk_uop_is(u, TK_OP_RANGE) && !tk_uop_is_const(u);
+    for (uint32_t i = 0; ok && i < u->n_src; i++)
+        ok = is_known(s, u->src[i]);
+    if (ok)
         put(s, u);
 }
 
@@ -329,7 +348,7 @@ static void shuffle(gen *s) {
 static void instructions(gen *s, uint64_t n);
 
 static void scope(gen *s) {
-    if (s->depth == DEPTH)
+    if (s->depth > DEPTH)
         return;
     bool loop = chance(s, 60);
     const tolk_uop *open, *close;
@@ -343,17 +362,20 @@ static void scope(gen *s) {
             return;
         open = tk_uop(s->g, TK_OP_IF, TOLK_VOID, src, s->last ? 2 : 1, NULL);
     }
-    s->marks[s->depth++] = s->n_pool;
+    uint32_t mark = s->n_pool;
     s->ifs += !loop;
+    if (!open_scope(s))
+        return;
     if (loop)
         keep(s, open);
     else
         put(s, open);
     instructions(s, 1 + below(s, 4));
     close = tk_uop(s->g, loop ? TK_OP_END : TK_OP_ENDIF, TOLK_VOID, &open, 1, NULL);
+    s->is_open.at[s->scope[s->depth--]] = false;
     put(s, close);
     s->ifs -= !loop;
-    s->n_pool = s->marks[--s->depth];
+    s->n_pool = mark;
 }
 
 static void instructions(gen *s, uint64_t n) {
@@ -430,13 +452,19 @@ static void set_up(gen *s) {
 const tolk_uop *tk_gen_program(tolk_graph *g, uint64_t seed) {
     gen s = {.g = g, .rng = seed};
     tk_vec_init(&s.list, &tk_alloc_malloc);
-    set_up(&s);
-    instructions(&s, 4 + below(&s, 14));
-    store(&s);
+    tk_vec_init(&s.made_in, &tk_alloc_malloc);
+    tk_vec_init(&s.is_open, &tk_alloc_malloc);
+    if (tk_vec_push(&s.is_open, false) && open_scope(&s)) {
+        set_up(&s);
+        instructions(&s, 4 + below(&s, 14));
+        store(&s);
+    }
     tk_attr attr = {.blob = tk_blob_str(g, "random", 6)};
     const tolk_uop *root =
         tk_graph_failed(g) ? NULL : tk_uop(g, TK_OP_LINEAR, TOLK_VOID, s.list.at, s.list.n, &attr);
     tk_vec_fini(&s.list);
+    tk_vec_fini(&s.made_in);
+    tk_vec_fini(&s.is_open);
     tolk_error err = TOLK_ERROR_INIT;
     if (!root || tolk_verify(root, TOLK_STAGE_PROGRAM, &err) == TOLK_OK)
         return root;
