@@ -24,6 +24,21 @@ int tk_items_lidx(const tolk_uop *u) {
     return dim;
 }
 
+bool tk_items_is_span(const tolk_uop *u) {
+    if (!tk_uop_is(u, TK_OP_SPECIAL))
+        return false;
+    tk_special kind = tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), NULL);
+    return kind == TK_SPECIAL_SPAN_BEGIN || kind == TK_SPECIAL_SPAN_END;
+}
+
+bool tk_items_has_local(const tolk_uop *linear) {
+    for (uint32_t i = 0; i < linear->n_src; i++)
+        if (tk_uop_is(linear->src[i], TK_OP_BUFFER) &&
+            tk_uop_int(linear->src[i], TK_A_BUFFER_SPACE) == TK_SPACE_LOCAL)
+            return true;
+    return false;
+}
+
 const tolk_uop *tk_items_count(tolk_graph *g, const tolk_uop *const size[TK_ITEMS_DIMS]) {
     const tolk_uop *n = tk_uop_index_const(g, 1);
     for (int d = 0; d < TK_ITEMS_DIMS && n; d++)

@@ -25,6 +25,12 @@ bool tk_items_meet(const tk_kview *v);
 /* Number dim (0..2: x, y, z) of lidx if u is such a SPECIAL, else -1. */
 int tk_items_lidx(const tolk_uop *u);
 
+/* Is u a SPECIAL that says which part of a span the program runs? */
+bool tk_items_is_span(const tolk_uop *u);
+/* Has the program local memory? Parts of a span that meet in it are not told from those that do
+ * not: then one call runs all of it, and the span has one iteration. */
+bool tk_items_has_local(const tolk_uop *linear);
+
 /* Of a group: the number of its work-items, and of one of them its number, x fastest. size and
  * index: by dim; NULL where the kernel does not have it. New nodes of g; NULL on failure. */
 const tolk_uop *tk_items_count(tolk_graph *g, const tolk_uop *const size[TK_ITEMS_DIMS]);

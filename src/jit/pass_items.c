@@ -13,6 +13,7 @@
  * Errors: TOLK_E_UNSUPPORTED: see items_plan.h.
  */
 #include "jit/items_plan.h"
+#include "jit/list.h"
 #include "jit/pass.h"
 
 #include "ir/bounds.h"
@@ -29,10 +30,7 @@ typedef struct splitter {
     tk_pass *p;
     tolk_graph *g;
     tk_items_plan plan;
-    tk_uops out;                     /* the new list */
-    TK_VEC(uint32_t) listed_in;      /* by id: scope in which it is listed, from 1 */
-    TK_VEC(bool) is_open;            /* by scope */
-    TK_VEC(uint32_t) scopes;         /* those that are open */
+    tk_list list;                    /* the new list */
     const tolk_uop **value, **token; /* by old id: what stands for it now; what comes behind it */
     const tolk_uop **slot;           /* by old id: scratch memory of a value that is kept */
     const tolk_uop **reg_slot;       /* by number of a reg buffer: the same */
@@ -43,72 +41,17 @@ typedef struct splitter {
     int64_t next_axis, next_slot;
 } splitter;
 
-/* ---- the list ---- */
-
-static bool push(splitter *s, const tolk_uop *u) {
-    if (!u || !tk_vec_push(&s->out, u))
-        return false;
-    if (s->listed_in.n <= u->id && !tk_vec_resize(&s->listed_in, (size_t)u->id + 256))
-        return false;
-    s->listed_in.at[u->id] = tk_vec_last(&s->scopes);
-    return true;
-}
-
-static bool is_listed(const splitter *s, const tolk_uop *u) {
-    uint32_t scope = u->id < s->listed_in.n ? s->listed_in.at[u->id] : 0;
-    return scope && (s->is_open.at[scope] || tk_items_is_definition(u) || u->dtype == TOLK_VOID);
-}
-
-/* List what u needs, and u itself if it is not. */
-static bool place(splitter *s, const tolk_uop *u, bool again) {
-    if (!u)
-        return false;
-    tk_uops todo;
-    tk_vec_init(&todo, s->g->al);
-    bool ok = tk_vec_push(&todo, u);
-    while (ok && todo.n) {
-        const tolk_uop *x = tk_vec_last(&todo);
-        bool ready = true;
-        if (is_listed(s, x) && !(again && x == u)) {
-            todo.n--;
-            continue;
-        }
-        for (uint32_t i = x->n_src; i-- > 0 && ok;)
-            if (!is_listed(s, x->src[i])) {
-                ready = false;
-                ok = tk_vec_push(&todo, x->src[i]);
-            }
-        if (ok && ready) {
-            ok = push(s, x);
-            todo.n--;
-            if (x == u)
-                break;
-        }
-    }
-    tk_vec_fini(&todo);
-    return ok;
-}
-
-static bool open_scope(splitter *s, const tolk_uop *opener) {
-    if (!tk_vec_push(&s->is_open, true) || !tk_vec_push(&s->scopes, (uint32_t)s->is_open.n - 1))
-        return false;
-    return !opener || place(s, opener, true);
-}
-
-static bool close_scope(splitter *s, const tolk_uop *closer) {
-    s->is_open.at[tk_vec_pop(&s->scopes)] = false;
-    return push(s, closer);
-}
+/* ---- loops ---- */
 
 static const tolk_uop *loop(splitter *s, const tolk_uop *size, tk_axis kind, bool poll) {
     tk_attr attrs[4] = {{.i = s->next_axis++}, {.blob = NULL}, {.i = kind}, {.i = poll}};
     const tolk_uop *r = size ? tk_uop(s->g, TK_OP_RANGE, TOLK_INDEX, &size, 1, attrs) : NULL;
-    return r && place(s, size, false) && open_scope(s, r) ? r : NULL;
+    return r && tk_list_open(&s->list, r) ? r : NULL;
 }
 
 static const tolk_uop *close_loop(splitter *s, const tolk_uop *range) {
     const tolk_uop *end = tk_uop(s->g, TK_OP_END, TOLK_VOID, &range, 1, NULL);
-    return end && close_scope(s, end) ? end : NULL;
+    return end && tk_list_close(&s->list, end) ? end : NULL;
 }
 
 /* ---- one instruction ---- */
@@ -120,7 +63,7 @@ static const tolk_uop *now(splitter *s, const tolk_uop *u) {
         return s->index[dim];
     bool self = tk_uop_is(u, TK_OP_CONST) || tk_uop_is(u, TK_OP_PARAM);
     const tolk_uop *r = self ? u : s->value[u->id];
-    return r && place(s, r, false) ? r : NULL;
+    return r && tk_list_place(&s->list, r) ? r : NULL;
 }
 
 static const tolk_uop *now_buffer(splitter *s, const tolk_uop *u) {
@@ -171,15 +114,11 @@ static bool step(splitter *s, const tolk_uop *u) {
     if (!r)
         return false;
     s->value[u->id] = s->token[u->id] = r;
-    if (tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF)) {
-        for (uint32_t i = 0; i < r->n_src; i++)
-            if (!place(s, r->src[i], false))
-                return false;
-        return open_scope(s, r);
-    }
+    if (tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF))
+        return tk_list_open(&s->list, r);
     if (tk_uop_is(u, TK_OP_END) || tk_uop_is(u, TK_OP_ENDIF))
-        return close_scope(s, r);
-    return place(s, r, true);
+        return tk_list_close(&s->list, r);
+    return tk_list_again(&s->list, r);
 }
 
 /* ---- what is kept across meeting points ---- */
@@ -196,13 +135,13 @@ static const tolk_uop *slot_for(splitter *s, tolk_dtype dtype, int64_t each) {
 
 static bool keep(splitter *s, const tolk_uop *u) {
     const tolk_uop *at = own_place(s, tk_uop_lanes(u), 0);
-    return place(s, tk_items_put(s->g, s->slot[u->id], at, s->value[u->id], NULL), true);
+    return tk_list_again(&s->list, tk_items_put(s->g, s->slot[u->id], at, s->value[u->id], NULL));
 }
 
 static bool bring_back(splitter *s, const tolk_uop *u) {
     const tolk_uop *at = own_place(s, tk_uop_lanes(u), 0);
     s->value[u->id] = tk_items_get(s->g, s->slot[u->id], at, u->dtype, NULL, s->last);
-    return place(s, s->value[u->id], false);
+    return tk_list_place(&s->list, s->value[u->id]);
 }
 
 /* Make a cheap value again, and what it is made of. Those are few (items_plan.c). */
@@ -305,18 +244,19 @@ static bool move_reg(splitter *s, const tk_items_reg *reg, const tolk_uop *slot,
     if (out) {
         const tolk_uop *ready =
             tk_uop(g, TK_OP_AFTER, reg->buffer->dtype,
-                   (const tolk_uop *[]){reg->buffer, tk_vec_last(&s->out)}, 2, NULL);
-        const tolk_uop *from = tk_vec_last(&s->out)->dtype == TOLK_VOID
+                   (const tolk_uop *[]){reg->buffer, tk_vec_last(&s->list.out)}, 2, NULL);
+        const tolk_uop *from = tk_vec_last(&s->list.out)->dtype == TOLK_VOID
                                    ? reg_place(s, ready, k)
                                    : reg_place(s, reg->buffer, k);
         const tolk_uop *x =
             from ? tk_uop(g, TK_OP_LOAD, reg->buffer->dtype, &from, 1, attrs) : NULL;
-        return x && place(s, x, true) && place(s, tk_items_put(g, slot, at, x, NULL), true);
+        return x && tk_list_again(&s->list, x) &&
+               tk_list_again(&s->list, tk_items_put(g, slot, at, x, NULL));
     }
     const tolk_uop *x = tk_items_get(g, slot, at, reg->buffer->dtype, NULL, s->last);
     const tolk_uop *to = reg_place(s, reg->buffer, k);
     u = x && to ? tk_uop(g, TK_OP_STORE, TOLK_VOID, (const tolk_uop *[]){to, x}, 2, attrs) : NULL;
-    return u && place(s, u, true);
+    return u && tk_list_again(&s->list, u);
 }
 
 static bool move_regs(splitter *s, bool out) {
@@ -451,14 +391,14 @@ static bool list_buffers(splitter *s) {
         if (buffer && tk_uop_int(u, TK_A_BUFFER_DYNAMIC))
             dynamic = u;
         else if (buffer || tk_uop_is(u, TK_OP_PARAM))
-            ok = place(s, u, false);
+            ok = tk_list_place(&s->list, u);
     }
     for (uint32_t i = 0; i < plan->n && ok; i++) {
         const tolk_uop *u = plan->linear->src[i];
         if (!plan->kept[u->id] || s->slot[u->id])
             continue;
         s->slot[u->id] = slot_for(s, u->dtype, tk_uop_lanes(u));
-        ok = place(s, s->slot[u->id], false);
+        ok = tk_list_place(&s->list, s->slot[u->id]);
     }
     for (size_t r = 0; r < plan->regs.n && ok; r++) {
         const tk_items_reg *reg = &plan->regs.at[r];
@@ -466,9 +406,9 @@ static bool list_buffers(splitter *s) {
             continue;
         s->reg_slot[r] = slot_for(s, reg->buffer->dtype,
                                   reg->buffer->src[0]->attr[0].i * tk_uop_lanes(reg->buffer));
-        ok = place(s, s->reg_slot[r], false);
+        ok = tk_list_place(&s->list, s->reg_slot[r]);
     }
-    return ok && (!dynamic || place(s, dynamic, false));
+    return ok && (!dynamic || tk_list_place(&s->list, dynamic));
 }
 
 static const tolk_uop *whole(splitter *s, const tk_uops *groups) {
@@ -482,8 +422,8 @@ static const tolk_uop *whole(splitter *s, const tk_uops *groups) {
     const tolk_uop *begin = total ? special(s, "span_begin", total) : NULL;
     const tolk_uop *end = total ? special(s, "span_end", total) : NULL;
     const tolk_uop *count = begin && end ? tk_uop2(g, TK_OP_SUB, end, begin) : NULL;
-    if (!open_scope(s, NULL) || !list_buffers(s) || !count || !place(s, begin, false) ||
-        !place(s, end, false))
+    if (!list_buffers(s) || !count || !tk_list_place(&s->list, begin) ||
+        !tk_list_place(&s->list, end))
         return NULL;
     s->next_axis = FIRST_AXIS;
     const tolk_uop *range = loop(s, count, TK_AXIS_GLOBAL, true);
@@ -495,12 +435,12 @@ static const tolk_uop *whole(splitter *s, const tk_uops *groups) {
             at = tk_uop2(g, TK_OP_CDIV, at, size);
         }
         s->value[u->id] = digit;
-        if (!place(s, digit, false))
+        if (!tk_list_place(&s->list, digit))
             return NULL;
     }
     if (!at || !group(s) || !close_loop(s, range))
         return NULL;
-    return tk_uop(g, TK_OP_LINEAR, TOLK_VOID, s->out.at, s->out.n, s->plan.linear->attr);
+    return tk_list_linear(&s->list, s->plan.linear);
 }
 
 static const tolk_uop *split(splitter *s) {
@@ -528,10 +468,7 @@ static const tolk_uop *split(splitter *s) {
 static const tolk_uop *run(tk_pass *p, const tolk_uop *linear, tolk_error *err, tolk_status *st) {
     splitter s = {.p = p, .g = p->g};
     const tolk_allocator *al = p->g->al;
-    tk_vec_init(&s.out, al);
-    tk_vec_init(&s.listed_in, al);
-    tk_vec_init(&s.is_open, al);
-    tk_vec_init(&s.scopes, al);
+    bool ok = tk_list_init(&s.list, p->g);
     *st = tk_items_plan_init(&s.plan, linear, err);
     size_t n = s.plan.n_ids * sizeof *s.value, n_regs = (s.plan.regs.n + 1) * sizeof *s.reg_slot;
     s.value = tk_alloc_zero(al, n);
@@ -540,8 +477,7 @@ static const tolk_uop *run(tk_pass *p, const tolk_uop *linear, tolk_error *err, 
     s.reg_slot = tk_alloc_zero(al, n_regs);
     s.touched = tk_alloc_zero(al, s.plan.n_elements + 1);
     const tolk_uop *r = NULL;
-    if (*st == TOLK_OK && s.value && s.token && s.slot && s.reg_slot && s.touched &&
-        tk_vec_push(&s.is_open, false))
+    if (*st == TOLK_OK && ok && s.value && s.token && s.slot && s.reg_slot && s.touched)
         r = split(&s);
     tk_alloc_free(al, s.value, n);
     tk_alloc_free(al, s.token, n);
@@ -549,10 +485,7 @@ static const tolk_uop *run(tk_pass *p, const tolk_uop *linear, tolk_error *err, 
     tk_alloc_free(al, s.reg_slot, n_regs);
     tk_alloc_free(al, s.touched, s.plan.n_elements + 1);
     tk_items_plan_fini(&s.plan);
-    tk_vec_fini(&s.out);
-    tk_vec_fini(&s.listed_in);
-    tk_vec_fini(&s.is_open);
-    tk_vec_fini(&s.scopes);
+    tk_list_fini(&s.list);
     return r;
 }
 

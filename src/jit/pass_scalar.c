@@ -13,6 +13,7 @@
 #include "ir/dtype.h"
 #include "ir/params.h"
 #include "jit/affine.h"
+#include "jit/list.h"
 #include "jit/pass.h"
 
 #include <string.h>
@@ -20,13 +21,10 @@
 typedef struct scalar_pass {
     tk_pass *p;
     tolk_graph *g;
-    tk_uops list; /* the new program */
+    tk_list list; /* the new program */
     tk_map made;  /* id of an old node -> place of its first lane in lanes */
     tk_uops lanes;
-    TK_VEC(uint32_t) listed; /* by id of a new node: scope it is listed in, from 1 */
-    TK_VEC(uint32_t) open;   /* scopes that are open, innermost last */
-    TK_VEC(bool) is_open;    /* by scope */
-    tk_map read_only;        /* slots that no store reaches */
+    tk_map read_only; /* slots that no store reaches */
     bool failed;
 } scalar_pass;
 
@@ -37,28 +35,14 @@ static const tolk_uop *fail(scalar_pass *s) {
     return NULL;
 }
 
-static bool is_definition(const tolk_uop *u) {
-    return tk_uop_is(u, TK_OP_CONST) || tk_uop_is(u, TK_OP_PARAM) || tk_uop_is(u, TK_OP_BUFFER) ||
-           tk_uop_is(u, TK_OP_SPECIAL);
-}
-
-static bool is_visible(const scalar_pass *s, const tolk_uop *u) {
-    uint32_t scope = u->id < s->listed.n ? s->listed.at[u->id] : 0;
-    return scope && (is_definition(u) || s->is_open.at[scope]);
-}
-
 /* List u here, whatever it is. */
 static const tolk_uop *list(scalar_pass *s, const tolk_uop *u) {
-    if (!u || (s->listed.n <= u->id && !tk_vec_resize(&s->listed, (size_t)u->id + 256)) ||
-        !tk_vec_push(&s->list, u))
-        return fail(s);
-    s->listed.at[u->id] = tk_vec_last(&s->open);
-    return u;
+    return tk_list_push(&s->list, u) ? u : fail(s);
 }
 
 /* List a pure instruction, its sources having been listed, unless it stands there already. */
 static const tolk_uop *add(scalar_pass *s, const tolk_uop *u) {
-    return u && is_visible(s, u) ? u : list(s, u);
+    return u && tk_list_has(&s->list, u) ? u : list(s, u);
 }
 
 static const tolk_uop *number(scalar_pass *s, int64_t v) {
@@ -71,11 +55,6 @@ static const tolk_uop *moved(scalar_pass *s, const tolk_uop *i, int64_t k) {
         return i;
     const tolk_uop *n = number(s, k);
     return n ? add(s, tk_uop2(s->g, TK_OP_ADD, i, n)) : NULL;
-}
-
-static bool open_scope(scalar_pass *s) {
-    uint32_t scope = (uint32_t)s->is_open.n;
-    return tk_vec_push(&s->is_open, true) && tk_vec_push(&s->open, scope);
 }
 
 /* ---- lanes of old nodes ---- */
@@ -264,14 +243,12 @@ static bool emit_node(scalar_pass *s, const tolk_uop *u) {
     }
     case TK_OP_IF:
     case TK_OP_RANGE:
-        if (!(x[0] = with_lane(s, u, 0, u->dtype)) || !open_scope(s))
-            return fail(s) != NULL;
-        return list(s, x[0]) && set_lanes(s, u, x, 1);
+        x[0] = with_lane(s, u, 0, u->dtype);
+        return tk_list_open(&s->list, x[0]) ? set_lanes(s, u, x, 1) : fail(s) != NULL;
     case TK_OP_END:
     case TK_OP_ENDIF:
         x[0] = with_lane(s, u, 0, TOLK_VOID);
-        s->is_open.at[tk_vec_pop(&s->open)] = false;
-        return list(s, x[0]) && set_lanes(s, u, x, 1);
+        return tk_list_close(&s->list, x[0]) ? set_lanes(s, u, x, 1) : fail(s) != NULL;
     case TK_OP_BARRIER:
         return (x[0] = list(s, with_lane(s, u, 0, TOLK_VOID))) && set_lanes(s, u, x, 1);
     case TK_OP_SHUFFLE:
@@ -327,12 +304,12 @@ static bool find_read_only(scalar_pass *s, const tolk_uop *linear) {
 }
 
 static const tolk_uop *rebuild(scalar_pass *s, const tolk_uop *linear) {
-    if (!tk_vec_push(&s->is_open, false) || !open_scope(s) || !find_read_only(s, linear))
+    if (!find_read_only(s, linear))
         return fail(s);
     for (uint32_t i = 0; i < linear->n_src; i++)
         if (!emit_node(s, linear->src[i]))
             return NULL;
-    return tk_uop(s->g, TK_OP_LINEAR, TOLK_VOID, s->list.at, s->list.n, linear->attr);
+    return tk_list_linear(&s->list, linear);
 }
 
 tolk_status tk_pass_scalar(tk_pass *p, const tolk_uop **root, tolk_error *err) {
@@ -340,20 +317,14 @@ tolk_status tk_pass_scalar(tk_pass *p, const tolk_uop **root, tolk_error *err) {
         return TOLK_OK;
     scalar_pass s = {.p = p, .g = p->g};
     const tolk_allocator *al = p->g->al;
-    tk_vec_init(&s.list, al);
+    bool ok = tk_list_init(&s.list, p->g);
     tk_map_init(&s.made, al);
     tk_vec_init(&s.lanes, al);
-    tk_vec_init(&s.listed, al);
-    tk_vec_init(&s.open, al);
-    tk_vec_init(&s.is_open, al);
     tk_map_init(&s.read_only, al);
-    const tolk_uop *r = rebuild(&s, *root);
-    tk_vec_fini(&s.list);
+    const tolk_uop *r = ok ? rebuild(&s, *root) : NULL;
+    tk_list_fini(&s.list);
     tk_map_fini(&s.made);
     tk_vec_fini(&s.lanes);
-    tk_vec_fini(&s.listed);
-    tk_vec_fini(&s.open);
-    tk_vec_fini(&s.is_open);
     tk_map_fini(&s.read_only);
     if (!r) {
         tk_graph_fail(p->g, TOLK_E_NOMEM, "out of memory"); /* containers fail without a word */

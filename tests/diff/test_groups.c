@@ -266,53 +266,6 @@ static void test_a_register_that_only_some_work_items_store_to_is_kept(void **st
                   &arg, 1, NULL, 0, TOLK_OK);
 }
 
-/* A load that is listed before a store and again behind it: y[1] is what x[0] was, y[2] what it is
- * then; y[0] = y[0] + 1. */
-static void test_a_node_that_is_listed_again_is_executed_again(void **state) {
-    (void)state;
-    static const int32_t before[3] = {41, 0, 0}, want[3] = {42, 41, 42};
-    tk_kernel_arg arg = {TOLK_I32, 3, before, want, NULL};
-    tk_kernel_run("tolk.uop 1\n%0 = const index 3\n%1 = const index 0\n%2 = const index 1\n"
-                  "%3 = const index 2\n%4 = param i32 (%0) {slot=0}\n%5 = index i32 (%4, %1)\n"
-                  "%6 = load i32 (%5)\n%7 = const i32 1\n%8 = add i32 (%6, %7)\n"
-                  "%9 = index i32 (%4, %2)\n%10 = store void (%9, %6)\n"
-                  "%11 = store void (%5, %8)\n%12 = index i32 (%4, %3)\n"
-                  "%13 = store void (%12, %6)\n"
-                  "%14 = linear void (%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %6, %12, "
-                  "%13) {name=\"again\"}\n",
-                  &arg, 1, NULL, 0, TOLK_OK);
-}
-
-/* A constant vector that the program lists before a loop is also one that the exponential in the
- * loop is made of: behind the loop it is still what it was. */
-static void test_a_constant_that_a_loop_makes_again_is_at_hand_behind_it(void **state) {
-    (void)state;
-    static const float one[4] = {1, 1, 1, 1}, zero[4] = {0, 0, 0, 0};
-    tk_kernel_arg args[3] = {TK_KERNEL_OUT(TOLK_F32, one), TK_KERNEL_OUT(TOLK_F32, one),
-                             TK_KERNEL_IN(TOLK_F32, zero)};
-    tk_kernel_run("tolk.uop 1\n"
-                  "%0 = const index 4\n"
-                  "%1 = param f32 (%0) {slot=0, name=\"y\"}\n"
-                  "%2 = param f32 (%0) {slot=1, name=\"z\"}\n"
-                  "%3 = param f32 (%0) {slot=2, name=\"x\"}\n"
-                  "%4 = const index 0\n"
-                  "%5 = const f32 1\n"
-                  "%6 = stack f32x4 (%5, %5, %5, %5)\n"
-                  "%7 = const index 2\n"
-                  "%8 = index f32 (%3, %4)\n"
-                  "%9 = index f32 (%1, %4)\n"
-                  "%10 = index f32 (%2, %4)\n"
-                  "%11 = range index (%7) {axis=0}\n"
-                  "%12 = load f32x4 (%8)\n"
-                  "%13 = exp f32x4 (%12)\n"
-                  "%14 = store void (%9, %13)\n"
-                  "%15 = end void (%11)\n"
-                  "%16 = store void (%10, %6)\n"
-                  "%17 = linear void (%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, "
-                  "%14, %15, %16) {name=\"again\"}\n",
-                  args, 3, NULL, 0, TOLK_OK);
-}
-
 /* inbounds=true in a text proves nothing: what is outside is dropped and reported. */
 static void test_a_claim_of_bounds_in_a_text_is_checked(void **state) {
     (void)state;
@@ -338,8 +291,6 @@ int main(void) {
         cmocka_unit_test(test_sizes_from_the_reserved_variables),
         cmocka_unit_test(test_accesses_out_of_local_memory_are_reported),
         cmocka_unit_test(test_a_register_that_only_some_work_items_store_to_is_kept),
-        cmocka_unit_test(test_a_node_that_is_listed_again_is_executed_again),
-        cmocka_unit_test(test_a_constant_that_a_loop_makes_again_is_at_hand_behind_it),
         cmocka_unit_test(test_a_claim_of_bounds_in_a_text_is_checked),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
