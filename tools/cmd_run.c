@@ -26,7 +26,7 @@ static int by_value(const void *a, const void *b) {
 
 /* Run `repeat` times, each on the same inputs. program NULL: the interpreter. */
 static int run_kernel(const char *path, const tolk_uop *kernel, const tolk_program *program,
-                      tk_binding *b, int64_t repeat, times *out) {
+                      tk_binding *b, const tolk_launch_opts *opts, int64_t repeat, times *out) {
     double *us = repeat <= 1 << 24 ? malloc((size_t)repeat * sizeof *us) : NULL;
     if (!us)
         return tk_report_usage("run: --repeat: expected at most 16777216");
@@ -38,10 +38,10 @@ static int run_kernel(const char *path, const tolk_uop *kernel, const tolk_progr
             tk_binding_rewind(b);
         tolk_error err = TOLK_ERROR_INIT;
         double start = now_us();
-        tolk_status st =
-            program
-                ? tolk_launch(program, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, &err)
-                : tolk_interpret(kernel, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, &err);
+        tolk_status st = program ? tolk_launch_with(program, b->bufs, b->bytes, b->n_bufs, b->vals,
+                                                    b->n_vals, opts, &err)
+                                 : tolk_interpret_launch(kernel, b->bufs, b->bytes, b->n_bufs,
+                                                         b->vals, b->n_vals, 0, opts, &err);
         us[i] = now_us() - start;
         if (st)
             code = tk_report_error(path, st, &err);
@@ -125,7 +125,7 @@ typedef struct run_flags {
     tk_compile_flags compile;
     tk_binding_request request;
     const char *device, *kernel;
-    int64_t repeat;
+    int64_t repeat, shared_bytes;
     int json, history;
 } run_flags;
 
@@ -140,6 +140,8 @@ static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
     tolk_error err = TOLK_ERROR_INIT;
     tolk_status st;
     tolk_compile_opts opts;
+    tolk_launch_opts launch = TOLK_LAUNCH_OPTS_INIT;
+    launch.shared_bytes = (size_t)f->shared_bytes;
     uint64_t seed = 1;
     result r = {.device = "interp", .cached = "none", .opts = "", .lanes = 1, .flops = -1};
 
@@ -190,7 +192,7 @@ static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
             code = TOOL_INTERRUPTED;
     }
     if (!code)
-        code = run_kernel(path, kernel, program, &binding, f->repeat, &r.run);
+        code = run_kernel(path, kernel, program, &binding, &launch, f->repeat, &r.run);
     if (!code)
         code = tk_binding_save(&binding);
     if (!code) {
@@ -231,6 +233,7 @@ int tk_cmd_run(int argc, char **argv) {
         {"--opts", TK_FLAG_TEXT, &f.compile.opts},
         {"--bounds", TK_FLAG_TEXT, &f.compile.bounds},
         {"--strict", TK_FLAG_BOOL, &f.compile.strict},
+        {"--shared-bytes", TK_FLAG_BYTES, &f.shared_bytes},
         {"--repeat", TK_FLAG_NUMBER, &f.repeat},
         {"--history", TK_FLAG_BOOL, &f.history},
         {"--json", TK_FLAG_BOOL, &f.json},

@@ -45,7 +45,7 @@ typedef struct job {
     tk_binding *binding;
     tk_list devices, targets, args, sets;
     tk_compile_flags flags;
-    int64_t round, rounds, seed;
+    int64_t round, rounds, seed, shared_bytes;
     int json, n_checked, n_differ;
     void **want; /* results of the interpreter, one per buffer */
 } job;
@@ -106,6 +106,12 @@ static void print_difference(job *j, const char *device, const char *target, con
     printf(" (0x%" PRIx64 ")\n", y);
 }
 
+static tolk_launch_opts launch_opts(const job *j) {
+    tolk_launch_opts opts = TOLK_LAUNCH_OPTS_INIT;
+    opts.shared_bytes = (size_t)j->shared_bytes;
+    return opts;
+}
+
 /* Run the interpreter on `kernel` and keep its results. A range error is a result, too. The kernel
  * may be a form of the one bound that has lost params which change nothing: each takes its argument
  * by its slot. */
@@ -131,9 +137,10 @@ static int interpret(job *j, const tolk_uop *kernel, uint32_t flags, tolk_status
         k += kept;
         *(a->info.is_scalar ? &val : &buf) += 1;
     }
+    tolk_launch_opts opts = launch_opts(j);
     if (ok)
-        *result = tolk_interpret_with(kernel, own.bufs, own.bytes, own.n_bufs, own.vals, own.n_vals,
-                                      flags, &err);
+        *result = tolk_interpret_launch(kernel, own.bufs, own.bytes, own.n_bufs, own.vals,
+                                        own.n_vals, flags, &opts, &err);
     free(own.bufs);
     free(own.bytes);
     free(own.vals);
@@ -152,7 +159,9 @@ static int launch_and_compare(job *j, tolk_device *device, const char *target, c
     tolk_error err = TOLK_ERROR_INIT;
     tk_binding_rewind(b);
     tk_interrupt_watch(device);
-    tolk_status st = tolk_launch(program, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, &err);
+    tolk_launch_opts opts = launch_opts(j);
+    tolk_status st =
+        tolk_launch_with(program, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, &opts, &err);
     tk_interrupt_watch(NULL);
     if (st == TOLK_E_CANCELLED || tk_interrupt_seen())
         return TOOL_INTERRUPTED;
@@ -446,6 +455,7 @@ int tk_cmd_verify(int argc, char **argv) {
         {"--bounds", TK_FLAG_TEXT, &j.flags.bounds},
         {"--arg", TK_FLAG_LIST, &j.args},
         {"--set", TK_FLAG_LIST, &j.sets},
+        {"--shared-bytes", TK_FLAG_BYTES, &j.shared_bytes},
         {"--rounds", TK_FLAG_NUMBER, &j.rounds},
         {"--seed", TK_FLAG_NUMBER, &j.seed},
         {"--json", TK_FLAG_BOOL, &j.json},

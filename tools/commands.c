@@ -9,6 +9,8 @@
 #define FILE_HELP                                                                                  \
     "  K.uop                  the kernel in text (docs/ir.md); - reads standard input\n"
 #define SET_HELP "  --set VAR=N            value of a scalar parameter\n"
+#define SHARED_HELP                                                                                \
+    "  --shared-bytes N       bytes of the local buffer with dynamic=true, if there is one; 0\n"
 #define KERNEL_HELP "  --kernel NAME          which one, of a file of several\n"
 #define TARGET_HELP                                                                                \
     "  --target CPU           compile for it: native (the default), x86-64, haswell,\n"            \
@@ -39,8 +41,8 @@ static const struct {
     {"run", tk_cmd_run,
      "run K.uop --arg NAME=FILE.npy|NUMBER ... --out NAME=FILE.npy ... [--set VAR=N]\n"
      "      [--kernel NAME] [--device CPU|interp] [--target CPU] [--global x,y,z]\n"
-     "      [--local x,y,z] [--opts \"...\"] [--bounds check|trust] [--strict] [--repeat N]\n"
-     "      [--history] [--json]",
+     "      [--local x,y,z] [--opts \"...\"] [--bounds check|trust] [--strict]\n"
+     "      [--shared-bytes N] [--repeat N] [--history] [--json]",
      FILE_HELP
      "  --arg NAME=FILE.npy    array of a buffer: its shape is that of the parameter; one\n"
      "                         dimension of as many elements does, too, as do dimensions of\n"
@@ -51,7 +53,8 @@ static const struct {
      "part\n" SET_HELP KERNEL_HELP
      "  --device CPU|interp    run compiled code (the default), or the interpreter\n" TARGET_HELP
      "  --global x,y,z         values of the variables _grid_x, _grid_y, _grid_z\n"
-     "  --local x,y,z          values of the variables _block_x, _block_y, _block_z\n" COMPILE_HELP
+     "  --local x,y,z          values of the variables _block_x, _block_y, "
+     "_block_z\n" COMPILE_HELP SHARED_HELP
      "  --repeat N             run N times on the same inputs; the best and the median are "
      "shown\n"
      "  --history              what was compiled, and how long each phase took\n" JSON_HELP
@@ -76,7 +79,8 @@ static const struct {
                "  -o FILE                write there, not to standard output\n"},
     {"verify", tk_cmd_verify,
      "verify K.uop [--kernel NAME] [--device D ...] [--target CPU ...] [--opts \"...\"]\n"
-     "      [--arg NAME=FILE.npy|NUMBER ...] [--set VAR=N ...] [--rounds N] [--seed N] [--json]",
+     "      [--arg NAME=FILE.npy|NUMBER ...] [--set VAR=N ...] [--shared-bytes N] [--rounds N]\n"
+     "      [--seed N] [--json]",
      FILE_HELP
      "  --kernel NAME          that one only; of a file of several, all are verified\n"
      "  --device D             compare the interpreter with D (several times: with each)\n"
@@ -84,7 +88,7 @@ static const struct {
      "                         haswell, skylake-avx512 as this machine can, and native\n"
      "  --opts \"...\"           loop options as in `run`; default: chosen\n"
      "  --bounds check|trust   as in `run`\n"
-     "  --arg NAME=VALUE       as in `run`; what is not given is random\n" SET_HELP
+     "  --arg NAME=VALUE       as in `run`; what is not given is random\n" SET_HELP SHARED_HELP
      "  --rounds N             N rounds of random inputs; default: 2\n"
      "  --seed N               of the random inputs; default: 1\n" JSON_HELP NPY_HELP},
     {"fmt", tk_cmd_fmt, "fmt FILE ... [-i [--drop-comments]] [--check]",

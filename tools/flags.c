@@ -2,6 +2,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,13 @@ static int set_value(const char *command, const tk_flag *flag, const char *value
     }
     char *end;
     errno = 0;
-    long long v = strtoll(value, &end, 10);
-    if (errno || end == value || *end || v < 1)
-        return tk_report_usage("%s: %s %.100s: expected a whole number from 1 up", command,
-                               flag->name, value);
+    long long v = strtoll(value, &end, 10), least = flag->kind == TK_FLAG_NUMBER;
+    if (errno == ERANGE && v > 0)
+        return tk_report_usage("%s: %s %.100s: expected a whole number up to %lld", command,
+                               flag->name, value, LLONG_MAX);
+    if (errno || end == value || *end || v < least)
+        return tk_report_usage("%s: %s %.100s: expected a whole number from %lld up", command,
+                               flag->name, value, least);
     *(int64_t *)flag->to = v;
     return TOOL_DONE;
 }

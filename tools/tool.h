@@ -39,10 +39,11 @@ typedef struct tk_list {
 } tk_list;
 
 typedef enum tk_flag_kind {
-    TK_FLAG_BOOL,  /* to: int */
-    TK_FLAG_TEXT,  /* to: const char * */
-    TK_FLAG_LIST,  /* to: tk_list */
-    TK_FLAG_NUMBER /* to: int64_t, from 1 up */
+    TK_FLAG_BOOL,   /* to: int */
+    TK_FLAG_TEXT,   /* to: const char * */
+    TK_FLAG_LIST,   /* to: tk_list */
+    TK_FLAG_NUMBER, /* to: int64_t, from 1 up */
+    TK_FLAG_BYTES   /* to: int64_t, from 0 up */
 } tk_flag_kind;
 
 typedef struct tk_flag {

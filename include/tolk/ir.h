@@ -230,6 +230,23 @@ TOLK_API tolk_status tolk_interpret_with(const tolk_uop *kernel, void *const *bu
                                          const size_t *bytes, size_t n_bufs, const int64_t *vals,
                                          size_t n_vals, uint32_t flags, tolk_error *err);
 
+/* What a run says beside its arguments. Set it up with TOLK_LAUNCH_OPTS_INIT. */
+typedef struct tolk_launch_opts {
+    uint32_t size; /* sizeof(tolk_launch_opts) */
+    /* Of the dynamic local buffer (docs/ir.md), for each group: it has as many elements as fit. Of
+     * no effect where the kernel has no such buffer. */
+    size_t shared_bytes;
+} tolk_launch_opts;
+/* clang-format off */
+#define TOLK_LAUNCH_OPTS_INIT {(uint32_t)sizeof(tolk_launch_opts), 0}
+/* clang-format on */
+/* tolk_interpret_with() as a launch with these options; NULL: the defaults. Errors: also
+ * TOLK_E_LIMIT (the bytes of the local memory do not fit 63 bits), TOLK_E_NOMEM. */
+TOLK_API tolk_status tolk_interpret_launch(const tolk_uop *kernel, void *const *bufs,
+                                           const size_t *bytes, size_t n_bufs, const int64_t *vals,
+                                           size_t n_vals, uint32_t flags,
+                                           const tolk_launch_opts *opts, tolk_error *err);
+
 #ifdef __cplusplus
 }
 #endif

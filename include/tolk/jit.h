@@ -85,7 +85,8 @@ typedef struct tolk_program_info {
     tolk_cached cached; /* where this program came from */
     uint64_t compile_ns;
     size_t code_bytes;
-    size_t scratch_bytes; /* of a launch, or of each of its threads; 0 if scalars decide it */
+    size_t scratch_bytes; /* of a launch, or of each of its threads; 0 if scalars decide it.
+                             Without the dynamic local buffer */
     uint32_t lanes;       /* of its vectors; 1: scalar code */
     tolk_tier tier;       /* of the code that the next launch runs: QUICK or FULL */
 } tolk_program_info;
@@ -146,6 +147,11 @@ TOLK_API tolk_status tolk_program_load_file(tolk_device *device, const char *pat
 TOLK_API tolk_status tolk_launch(const tolk_program *program, void *const *bufs,
                                  const size_t *bytes, size_t n_bufs, const int64_t *vals,
                                  size_t n_vals, tolk_error *err);
+/* The same with options; NULL: the defaults. Errors: also TOLK_E_LIMIT (the bytes of the local
+ * memory do not fit 63 bits), TOLK_E_NOMEM (there is no such memory); nothing was run. */
+TOLK_API tolk_status tolk_launch_with(const tolk_program *program, void *const *bufs,
+                                      const size_t *bytes, size_t n_bufs, const int64_t *vals,
+                                      size_t n_vals, const tolk_launch_opts *opts, tolk_error *err);
 
 /* One form of a kernel on its way to machine code. */
 typedef enum tolk_emit_kind {

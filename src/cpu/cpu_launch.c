@@ -415,7 +415,10 @@ tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *
         (launch->scratch_bytes && launch->scratch_per_thread && launch->work >= PARALLEL_WORK)) {
         memory = big_scratch(&device->ctx->al, launch, &threads, &bytes);
         if (!memory)
-            return tk_status_nomem(err);
+            return tk_status_fail(err, TOLK_E_NOMEM, TK_NO_NODE,
+                                  "there is no memory for the %zu bytes of local memory that this "
+                                  "launch needs",
+                                  launch->scratch_bytes);
         scratch = (void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
     }
     const _Atomic uint32_t *cancel;

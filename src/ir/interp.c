@@ -262,7 +262,11 @@ static tolk_status run_groups(tk_interp *in) {
     in->items = tk_alloc_zero(in->al, in->items_bytes);
     in->run_memory = tk_alloc(in->al, in->plan.run_bytes + 1);
     in->local = tk_alloc(in->al, in->plan.local_bytes + 1);
-    if (!in->items || !in->run_memory || !in->local)
+    if (!in->local)
+        return tk_status_fail(in->err, TOLK_E_NOMEM, TK_NO_NODE,
+                              "there is no memory for the %zu bytes of local memory of this kernel",
+                              in->plan.local_bytes);
+    if (!in->items || !in->run_memory)
         return tk_status_nomem(in->err);
     memset(in->run_memory, FRESH, in->plan.run_bytes);
     for (; in->n_items < n; in->n_items++)
@@ -336,9 +340,10 @@ tolk_status tk_interp_run(const tolk_uop *root, const tk_interp_args *args, tolk
     return st;
 }
 
-tolk_status tolk_interpret_with(const tolk_uop *kernel, void *const *bufs, const size_t *bytes,
-                                size_t n_bufs, const int64_t *vals, size_t n_vals, uint32_t flags,
-                                tolk_error *err) {
+tolk_status tolk_interpret_launch(const tolk_uop *kernel, void *const *bufs, const size_t *bytes,
+                                  size_t n_bufs, const int64_t *vals, size_t n_vals, uint32_t flags,
+                                  const tolk_launch_opts *opts, tolk_error *err) {
+    TK_TRY(tk_params_check_launch(opts, err));
     if (flags & ~(uint32_t)TOLK_INTERPRET_NO_FMA)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "unknown flags 0x%x", flags);
     tk_interp_args args = {.bufs = bufs,
@@ -346,8 +351,15 @@ tolk_status tolk_interpret_with(const tolk_uop *kernel, void *const *bufs, const
                            .n_bufs = n_bufs,
                            .vals = vals,
                            .n_vals = n_vals,
+                           .dynamic_bytes = opts ? opts->shared_bytes : 0,
                            .no_fma = (flags & TOLK_INTERPRET_NO_FMA) != 0};
     return tk_interp_run(kernel, &args, err);
+}
+
+tolk_status tolk_interpret_with(const tolk_uop *kernel, void *const *bufs, const size_t *bytes,
+                                size_t n_bufs, const int64_t *vals, size_t n_vals, uint32_t flags,
+                                tolk_error *err) {
+    return tolk_interpret_launch(kernel, bufs, bytes, n_bufs, vals, n_vals, flags, NULL, err);
 }
 
 tolk_status tolk_interpret(const tolk_uop *kernel, void *const *bufs, const size_t *bytes,

@@ -42,6 +42,8 @@ static tolk_status shape_of(builder *b, tk_interp_buf *f) {
     }
     size_t bytes = tolk_dtype_bytes(f->dt) * f->lanes;
     if (tk_uop_int(f->u, TK_A_BUFFER_DYNAMIC)) {
+        if (args->dynamic_bytes > INT64_MAX)
+            return refuse(b, TOLK_E_LIMIT, f->u, "its bytes do not fit 63 bits");
         f->rank = 1;
         f->dim[0] = (int64_t)(args->dynamic_bytes / bytes);
     } else if (f->u->n_src) {

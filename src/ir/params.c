@@ -453,3 +453,12 @@ const tolk_uop *tolk_kernel_find(const tolk_uop *root, const char *name) {
             return root->src[i];
     return NULL;
 }
+
+tolk_status tk_params_check_launch(const tolk_launch_opts *opts, tolk_error *err) {
+    if (!opts || opts->size == sizeof *opts)
+        return TOLK_OK;
+    return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                          "tolk_launch_opts.size is %u, this library knows %zu (use "
+                          "TOLK_LAUNCH_OPTS_INIT)",
+                          opts->size, sizeof *opts);
+}

@@ -62,4 +62,7 @@ tolk_status tk_params_eval(const tolk_uop *expr, const tk_params *params, const 
 tolk_status tk_params_shape(const tk_param *param, const tk_params *params, const int64_t *vals,
                             int64_t *dims, int64_t *elems, tolk_error *err);
 
+/* Are these options of a launch? NULL: the defaults. Errors: TOLK_E_ARG. */
+tolk_status tk_params_check_launch(const tolk_launch_opts *opts, tolk_error *err);
+
 #endif

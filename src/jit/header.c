@@ -126,6 +126,7 @@ typedef struct writer {
     const char *symbol;
     size_t n_params;
     int64_t scratch_bytes;
+    bool dynamic, has_scratch;
 } writer;
 
 static const char *given_name(const writer *w, size_t i) {
@@ -557,7 +558,7 @@ static const char kenv_text[] =
     "    uint32_t fault;         /* 0 before; the first access out of range sets it to 1 ... */\n"
     "    uint32_t fault_slot;    /* ... and tells the slot of its parameter */\n"
     "    int64_t fault_index;    /* ... and the element */\n"
-    "    int64_t dynamic_bytes;  /* 0 */\n"
+    "    int64_t dynamic_bytes;  /* of the dynamic local buffer, behind SCRATCH_BYTES; else 0 */\n"
     "} tolk_kenv;\n"
     "#endif\n\n";
 _Static_assert(offsetof(tolk_kenv, size) == 0 && offsetof(tolk_kenv, scratch) == 8 &&
@@ -640,8 +641,14 @@ static void put_function(const writer *w) {
             w->symbol);
     if (h->frame_bytes)
         tk_strbuf_fmt(sb, ". It takes %llu bytes of stack", (unsigned long long)h->frame_bytes);
-    if (w->scratch_bytes && h->scratch_per_thread)
+    if (w->has_scratch && h->scratch_per_thread)
         tk_strbuf_str(sb, ". Each thread has a scratch of its own");
+    if (w->dynamic)
+        tk_strbuf_fmt(
+            sb,
+            ".\n * Scratch has %s_SCRATCH_BYTES and env->dynamic_bytes behind them, for the "
+            "dynamic local buffer",
+            w->symbol);
     tk_strbuf_fmt(sb,
                   ". */\n"
                   "void %s(void *const *bufs, const int64_t *vals, int64_t begin, int64_t end,\n"
@@ -699,16 +706,18 @@ static void put_caller(const writer *w) {
         "its bounds, or a size negative or too large;\n * nothing was done. Arrays have "
         "the elements that %s_elems says; their number is not\n * checked.",
         w->symbol);
-    if (w->scratch_bytes)
-        tk_strbuf_fmt(sb, " tolk_scratch: %s_SCRATCH_BYTES bytes, aligned to 64.", w->symbol);
+    if (w->has_scratch)
+        tk_strbuf_fmt(sb, "\n * tolk_scratch: %s_SCRATCH_BYTES bytes%s, aligned to 64.", w->symbol,
+                      w->dynamic ? " + tolk_shared_bytes, those of the dynamic local buffer" : "");
     tk_strbuf_fmt(sb, " */\nstatic inline int %s_run(", w->symbol);
     for (size_t i = 0; i < w->n_params; i++) {
         const tk_meta_param *p = &w->m->params[i];
         tk_strbuf_fmt(sb, "%s%s%s %s%s", i ? ", " : "", p->is_scalar || p->stored ? "" : "const ",
                       c_type(p->dtype), p->is_scalar ? "" : "*", code_name(w, i, name));
     }
-    if (w->scratch_bytes)
-        tk_strbuf_fmt(sb, "%svoid *tolk_scratch", w->n_params ? ", " : "");
+    if (w->has_scratch)
+        tk_strbuf_fmt(sb, "%svoid *tolk_scratch%s", w->n_params ? ", " : "",
+                      w->dynamic ? ", size_t tolk_shared_bytes" : "");
     else if (!w->n_params)
         tk_strbuf_str(sb, "void");
     tk_strbuf_fmt(sb,
@@ -739,12 +748,16 @@ static void put_caller(const writer *w) {
                   "    for (tolk_i = 0; tolk_i < %u; tolk_i++)\n"
                   "        if (tolk_sizes[tolk_i] < 0)\n"
                   "            return -1;\n"
+                  "%s"
                   "    memset(&tolk_env, 0, sizeof tolk_env);\n"
                   "    tolk_env.size = sizeof tolk_env;\n"
                   "    tolk_env.cancel = &tolk_never;\n",
-                  w->symbol, h->n_bufs + 1);
-    if (w->scratch_bytes)
+                  w->symbol, h->n_bufs + 1,
+                  w->dynamic ? "    if (tolk_shared_bytes > INT64_MAX)\n        return -1;\n" : "");
+    if (w->has_scratch)
         tk_strbuf_str(sb, "    tolk_env.scratch = tolk_scratch;\n");
+    if (w->dynamic)
+        tk_strbuf_str(sb, "    tolk_env.dynamic_bytes = (int64_t)tolk_shared_bytes;\n");
     tk_strbuf_fmt(sb,
                   "    if (tolk_sizes[0] > 0)\n"
                   "        %s(tolk_bufs, tolk_vals, 0, tolk_sizes[0], &tolk_env);\n"
@@ -766,7 +779,9 @@ tolk_status tk_header_write(tolk_ctx *ctx, const tk_meta_view *meta, const tk_ta
                 .m = meta,
                 .symbol = symbol,
                 .n_params = (size_t)meta->head->n_bufs + meta->head->n_vals,
-                .scratch_bytes = scratch->value};
+                .scratch_bytes = scratch->value,
+                .dynamic = meta->head->dynamic,
+                .has_scratch = scratch->value || meta->head->dynamic};
     put_top(&w, target);
     tk_strbuf_fmt(&sb,
                   "#ifndef %s_h\n#define %s_h\n\n#include <stddef.h>\n#include <stdint.h>\n"

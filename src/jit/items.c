@@ -39,6 +39,14 @@ bool tk_items_has_local(const tolk_uop *linear) {
     return false;
 }
 
+bool tk_items_has_dynamic(const tolk_uop *linear) {
+    for (uint32_t i = 0; i < linear->n_src; i++)
+        if (tk_uop_is(linear->src[i], TK_OP_BUFFER) &&
+            tk_uop_int(linear->src[i], TK_A_BUFFER_DYNAMIC))
+            return true;
+    return false;
+}
+
 const tolk_uop *tk_items_count(tolk_graph *g, const tolk_uop *const size[TK_ITEMS_DIMS]) {
     const tolk_uop *n = tk_uop_index_const(g, 1);
     for (int d = 0; d < TK_ITEMS_DIMS && n; d++)

@@ -30,6 +30,8 @@ bool tk_items_is_span(const tolk_uop *u);
 /* Has the program local memory? Parts of a span that meet in it are not told from those that do
  * not: then one call runs all of it, and the span has one iteration. */
 bool tk_items_has_local(const tolk_uop *linear);
+/* Has it the local buffer whose size each launch says? */
+bool tk_items_has_dynamic(const tolk_uop *linear);
 
 /* Of a group: the number of its work-items, and of one of them its number, x fastest. size and
  * index: by dim; NULL where the kernel does not have it. New nodes of g; NULL on failure. */

@@ -6,6 +6,7 @@
 #include "ir/dtype.h"
 #include "ir/mathfn.h"
 #include "ir/sym.h"
+#include "jit/items.h"
 
 #include <string.h>
 
@@ -191,6 +192,7 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
                     .lanes = w->p->pass.lanes,
                     .frame_bytes = frame_bytes,
                     .scratch_per_thread = w->p->pass.items,
+                    .dynamic = tk_items_has_dynamic(w->p->program),
                     .pieces = w->p->pass.pieces,
                     .object_bytes = object_bytes};
     TK_TRY(add_expr(w, w->p->pass.span, &head.span, err));

@@ -12,7 +12,7 @@
 
 /* Raise it when the meaning of a member changes, here or in tolk_kenv (jit/kenv.h), while names and
  * sizes stay: saved programs of the other meaning are refused by it. */
-enum { TK_META_VERSION = 2 };
+enum { TK_META_VERSION = 3 };
 
 typedef struct tk_meta_param {
     int64_t slot;
@@ -35,7 +35,8 @@ typedef struct tk_meta {
     uint32_t name, opts; /* offsets into the strings */
     uint32_t lanes;
     uint16_t span, flops, loaded_bytes, stored_bytes, scratch_bytes; /* value numbers */
-    uint8_t scratch_per_thread, pad;                                 /* else one for all */
+    uint8_t scratch_per_thread;                                      /* else one for all */
+    uint8_t dynamic; /* 1: there is a dynamic local buffer, behind the scratch bytes */
     uint64_t object_bytes;
     uint64_t frame_bytes; /* of the function's stack frame, where more than a page, else 0 */
     int64_t pieces;       /* iterations before the barrier; 0: there is none */

@@ -561,7 +561,8 @@ static tolk_status report_fault(const tolk_program *p, const tk_launch *l, tolk_
             return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE, "%s: index %lld is out of range",
                                   describe(p, m, who), (long long)l->fault_index);
     }
-    return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE, "kernel %.60s: index %lld is out of range",
+    return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE,
+                          "kernel %.60s: local memory: index %lld is out of range",
                           p->meta.strings + p->meta.head->name, (long long)l->fault_index);
 }
 
@@ -582,11 +583,34 @@ static double work_of(const tk_meta *h, const int64_t *values) {
     return (double)(sum < most ? sum : most);
 }
 
+/* The bytes of the launch's local memory with those of the dynamic buffer, which stands behind. */
+static tolk_status add_shared(const tolk_program *p, size_t shared_bytes, tk_launch *l,
+                              tolk_error *err) {
+    if (!p->meta.head->dynamic)
+        return TOLK_OK;
+    size_t room = (size_t)INT64_MAX - l->scratch_bytes;
+    if (shared_bytes > room)
+        return tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
+                              "kernel %.60s: %zu bytes for its dynamic local buffer, expected at "
+                              "most %zu",
+                              p->meta.strings + p->meta.head->name, shared_bytes, room);
+    l->scratch_bytes += shared_bytes;
+    l->dynamic_bytes = shared_bytes;
+    return TOLK_OK;
+}
+
 tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const size_t *bytes,
                         size_t n_bufs, const int64_t *vals, size_t n_vals, tolk_error *err) {
+    return tolk_launch_with(program, bufs, bytes, n_bufs, vals, n_vals, NULL, err);
+}
+
+tolk_status tolk_launch_with(const tolk_program *program, void *const *bufs, const size_t *bytes,
+                             size_t n_bufs, const int64_t *vals, size_t n_vals,
+                             const tolk_launch_opts *opts, tolk_error *err) {
     const tolk_program *p = program;
     if (!p)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_launch: program is NULL");
+    TK_TRY(tk_params_check_launch(opts, err));
     const tk_meta *h = p->meta.head;
     if (h->is_ptx)
         return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
@@ -619,6 +643,7 @@ tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const si
                    .scratch_bytes = (size_t)values[h->scratch_bytes],
                    .scratch_per_thread = h->scratch_per_thread != 0,
                    .frame_bytes = h->frame_bytes};
+    TK_TRY(add_shared(p, opts ? opts->shared_bytes : 0, &l, err));
     TK_TRY(p->device->backend->launch(p->device, &l, err));
     return l.faulted ? report_fault(p, &l, err) : TOLK_OK;
 }

@@ -143,6 +143,66 @@ static void test_program_with_a_header_computes_the_same(void **state) {
     assert_string_equal(out, want);
 }
 
+/* y[i] = x[7 - i] through the dynamic local buffer. */
+static const char dynamic[] =
+    "tolk.uop 1\n%0 = const index 8\n%1 = param i32 (%0) {slot=0, name=\"y\"}\n"
+    "%2 = param i32 (%0) {slot=1, name=\"x\"}\n%3 = special index (%0) {name=\"lidx0\"}\n"
+    "%4 = buffer u8 (%0) {slot=0, space=local}\n"
+    "%5 = buffer i32 {slot=1, space=local, dynamic=true}\n%6 = index i32 (%2, %3)\n"
+    "%7 = load i32 (%6)\n%8 = index i32 (%5, %3)\n%9 = store void (%8, %7)\n"
+    "%10 = cast u8 (%3)\n%11 = index u8 (%4, %3)\n%12 = store void (%11, %10)\n"
+    "%13 = barrier void (%9, %12)\n%14 = after i32 (%5, %13)\n%15 = after u8 (%4, %13)\n"
+    "%16 = index u8 (%15, %3)\n%17 = load u8 (%16)\n%18 = cast index (%17)\n"
+    "%19 = const index 7\n%20 = sub index (%19, %18)\n%21 = index i32 (%14, %20)\n"
+    "%22 = load i32 (%21)\n%23 = index i32 (%1, %3)\n%24 = store void (%23, %22)\n"
+    "%25 = sink void (%24) {name=\"turned\"}\n";
+
+static const char dynamic_main[] =
+    "#include \"turned.h\"\n"
+    "#include <stdio.h>\n"
+    "static union { int64_t aligns; char bytes[64 + TURNED_SCRATCH_BYTES + 36]; } room;\n"
+    "int main(void) {\n"
+    "    int32_t y[8], x[8];\n"
+    "    size_t shared;\n"
+    "    int i;\n"
+    "    void *scratch = (void *)(((uintptr_t)room.bytes + 63) & ~(uintptr_t)63);\n"
+    "    for (i = 0; i < 8; i++)\n"
+    "        x[i] = 100 + i;\n"
+    "    for (shared = 0; shared <= 36; shared += 4) {\n"
+    "        printf(\"%d:\", turned_run(y, x, scratch, shared));\n"
+    "        for (i = 0; i < 8; i++)\n"
+    "            printf(\" %d\", (int)y[i]);\n"
+    "        puts(\"\");\n"
+    "    }\n"
+    "    printf(\"%d\\n\", turned_run(y, x, scratch, (size_t)-1));\n"
+    "    return 0;\n"
+    "}\n";
+
+static void test_caller_says_the_size_of_the_dynamic_buffer(void **state) {
+    (void)state;
+    if (!has_cc())
+        skip();
+    tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
+    opts.symbol = "turned";
+    emit(dynamic, "turned", &opts);
+    char text[8192];
+    snprintf(text, sizeof text, "#define TURNED_SCRATCH_BYTES turned_SCRATCH_BYTES\n%s",
+             dynamic_main);
+    build(text, "turned.o");
+    char out[4096], want[4096];
+    run_main("", out, sizeof out);
+    size_t n = 0;
+    for (int elems = 0; elems <= 9; elems++) {
+        n += (size_t)snprintf(want + n, sizeof want - n, "%d:", elems < 8);
+        for (int i = 0; i < 8; i++)
+            n +=
+                (size_t)snprintf(want + n, sizeof want - n, " %d", 7 - i < elems ? 100 + 7 - i : 0);
+        n += (size_t)snprintf(want + n, sizeof want - n, "\n");
+    }
+    snprintf(want + n, sizeof want - n, "-1\n");
+    assert_string_equal(out, want);
+}
+
 /* Two kernels in one program, scratch memory, a barrier, parts on several calls. */
 static const char sum[] = "tolk.uop 1\n"
                           "%0 = const index 100000\n"
@@ -391,6 +451,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_program_with_a_header_computes_the_same),
         cmocka_unit_test(test_two_kernels_scratch_and_barrier),
+        cmocka_unit_test(test_caller_says_the_size_of_the_dynamic_buffer),
         cmocka_unit_test(test_sizes_of_a_header_are_those_of_the_library),
         cmocka_unit_test(test_headers_are_refused_with_a_reason),
     };

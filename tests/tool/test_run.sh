@@ -240,4 +240,50 @@ expect 0 "$jit" emit "$scale" --emit=opt
 cp out opt.uop
 expect 0 "$jit" run opt.uop --device interp --arg x=2
 has 'y = f32[1024] 6 6'
+
+# the dynamic local buffer: y[i] = x[7 - i] through it
+cat >turned.uop <<'K'
+tolk.uop 1
+%0 = const index 8
+%1 = param i32 (%0) {slot=0, name="y"}
+%2 = param i32 (%0) {slot=1, name="x"}
+%3 = special index (%0) {name="lidx0"}
+%4 = buffer i32 {slot=0, space=local, dynamic=true}
+%5 = index i32 (%2, %3)
+%6 = load i32 (%5)
+%7 = index i32 (%4, %3)
+%8 = store void (%7, %6)
+%9 = barrier void (%8)
+%10 = after i32 (%4, %9)
+%11 = const index 7
+%12 = sub index (%11, %3)
+%13 = index i32 (%10, %12)
+%14 = load i32 (%13)
+%15 = index i32 (%1, %3)
+%16 = store void (%15, %14)
+%17 = sink void (%16) {name="turned"}
+K
+printf '\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0\6\0\0\0\7\0\0\0\10\0\0\0' | npy count.npy '<i4' '(8,)'
+for device in interp CPU; do
+    expect 0 "$jit" run turned.uop --device $device --arg x=count.npy --shared-bytes 32
+    has 'y = i32[8] 8 7 6 5 4 3 2 1'
+    expect 0 "$jit" run turned.uop --device $device --arg x=count.npy --shared-bytes=35
+    has 'y = i32[8] 8 7 6 5 4 3 2 1'
+    for bytes in 31 28 0; do # 31 bytes: 7 elements
+        expect 1 "$jit" run turned.uop --device $device --arg x=count.npy --shared-bytes $bytes
+        grep -q 'index [0-7]' err || problem "$bytes bytes on $device: $(cat err)"
+    done
+    expect 1 "$jit" run turned.uop --device $device --arg x=count.npy
+    expect 1 "$jit" run turned.uop --device $device --arg x=count.npy --shared-bytes 9223372036854775807
+    grep -q 'there is no memory for the 922337203685477580[78] bytes' err || problem "too many bytes: $(cat err)"
+done
+expect 2 "$jit" run turned.uop --arg x=1 --shared-bytes -4
+grep -qF -- '--shared-bytes -4: expected a whole number from 0 up' err || problem "negative: $(cat err)"
+expect 2 "$jit" run turned.uop --arg x=1 --shared-bytes 9223372036854775808
+grep -qF 'expected a whole number up to 9223372036854775807' err || problem "more than 63 bits: $(cat err)"
+expect 2 "$jit" run turned.uop --arg x=1 --shared-bytes 4k
+for bytes in 32 30 0; do
+    expect 0 "$jit" verify turned.uop --shared-bytes $bytes
+    has 'differ (seed'
+done
 finish
