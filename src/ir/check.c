@@ -3,6 +3,7 @@
 
 #include "ir/dtype.h"
 #include "ir/params.h"
+#include "ir/softnarrow.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -485,6 +486,32 @@ static tolk_status check_load(const check *c) {
     return operand(c, 2, tk_dtype_like(TOLK_BOOL, c->dtype), "the gate");
 }
 
+tolk_dtype tk_check_code(const tk_blob *name) {
+    tolk_dtype dtype;
+    return name && tolk_dtype_parse(name->str, name->n, &dtype) &&
+                   tk_dtype_is_narrow_float(dtype) && tolk_dtype_lanes(dtype) == 1
+               ? dtype
+               : TOLK_VOID;
+}
+
+/* An ATOMIC_ADD of codes: of a narrow float dtype, in unsigned integers of its width. */
+static tolk_status check_code(const check *c) {
+    char want[16], text[64];
+    const tk_blob *name = attr_blob(c, TK_A_ATOMIC_ADD_CODE);
+    tolk_dtype code = tk_check_code(name);
+    if (!name)
+        return TOLK_OK;
+    if (code == TOLK_VOID)
+        return fail(c, TOLK_E_DTYPE, "code is \"%.20s\", expected f16, bf16, fp8e4m3 or fp8e5m2",
+                    name->str);
+    if (tk_dtype_scalar(c->src[1]->dtype) == tk_softnarrow_code(code))
+        return TOLK_OK;
+    snprintf(text, sizeof text, "%s (what holds codes of %s)",
+             tk_dtype_text(tk_dtype_like(tk_softnarrow_code(code), c->src[1]->dtype), want),
+             tolk_dtype_name(code));
+    return fail_operand(c, 1, text);
+}
+
 static tolk_status check_store(const check *c) {
     char want[16], text[48];
     TK_TRY(not_void(c, 0));
@@ -492,6 +519,7 @@ static tolk_status check_store(const check *c) {
         TK_TRY(place(c));
         if (!in_domain(c->src[1]->dtype, TK_DOM_I | TK_DOM_F))
             return fail_operand(c, 1, "an integer or a float");
+        TK_TRY(check_code(c));
     }
     if (is_vector_value(c->src[0]) && !tk_uop_is(c->src[0], TK_OP_INDEX))
         return place(c);

@@ -51,6 +51,9 @@ typedef enum tk_special {
 /* axis (may be NULL) is set to 0..2 for the first three kinds. */
 tk_special tk_check_special(const char *name, int *axis);
 
+/* The narrow float dtype that the attribute "code" of an ATOMIC_ADD names; TOLK_VOID: none. */
+tolk_dtype tk_check_code(const tk_blob *name);
+
 /* Multiply *product by dim, both not negative; false if 63 bits do not hold it. */
 bool tk_check_mul(int64_t *product, int64_t dim);
 

@@ -2,6 +2,7 @@
  *
  * One node at a time: elementwise ops, lanes, places and memory.
  */
+#include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/interp_plan.h"
 #include "ir/scalar.h"
@@ -160,6 +161,9 @@ static void eval_load(tk_interp *in, tk_interp_item *it, const tk_interp_node *k
 static void eval_store(tk_interp *in, tk_interp_item *it, const tk_interp_node *k) {
     access a = access_of(in, it, k);
     const tk_interp_node *value = tk_interp_node_at(in, tk_interp_src(in, k, 1));
+    tolk_dtype dt = a.f->dt;
+    if (k->op == TK_OP_ATOMIC_ADD && tk_uop_attr(k->u, TK_A_ATOMIC_ADD_CODE).blob)
+        dt = tk_check_code(tk_uop_attr(k->u, TK_A_ATOMIC_ADD_CODE).blob);
     for (uint32_t l = 0; l < value->width; l++) {
         if (!is_open(&a, l))
             continue;
@@ -168,7 +172,7 @@ static void eval_store(tk_interp *in, tk_interp_item *it, const tk_interp_node *
             continue;
         uint64_t v = it->val[value->val + l];
         if (k->op == TK_OP_ATOMIC_ADD)
-            v = tk_scalar_alu(TK_OP_ADD, a.f->dt, read_scalar(p, a.f->dt), v, 0, in->fma);
+            v = tk_scalar_alu(TK_OP_ADD, dt, read_scalar(p, a.f->dt), v, 0, in->fma);
         write_scalar(p, a.f->dt, v);
     }
 }

@@ -578,10 +578,27 @@ LLVMValueRef tk_llvm_build_gpu(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, 
     return legal(f, op, dtype, dtype) ? intrinsic(f, name, NULL, 0, args, n) : NULL;
 }
 
+/* LLVM 19 would exchange the word around it, which need not be memory of the buffer. */
+static LLVMValueRef cas_b16(tk_llvm_fn *f, LLVMValueRef address, LLVMValueRef old,
+                            LLVMValueRef fresh) {
+    static const char how[] = "=h,l,h,h,~{memory}";
+    bool shared = LLVMGetPointerAddressSpace(LLVMTypeOf(address)) == TK_LLVM_SHARED;
+    LLVMValueRef args[3] = {address, old, fresh};
+    LLVMTypeRef in[3] = {LLVMTypeOf(address), LLVMTypeOf(old), LLVMTypeOf(fresh)};
+    const char *text =
+        shared ? "atom.shared.cas.b16 $0, [$1], $2, $3;" : "atom.global.cas.b16 $0, [$1], $2, $3;";
+    LLVMTypeRef type = LLVMFunctionType(in[1], in, 3, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), how, sizeof how - 1, true, false,
+                                         LLVMInlineAsmDialectATT, false);
+    return LLVMBuildCall2(f->b, type, code, args, 3, "");
+}
+
 LLVMValueRef tk_llvm_build_cas(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
                                LLVMValueRef old, LLVMValueRef fresh) {
     if (!address || !old || !fresh || !legal(f, TK_LEGAL_CAS, dtype, dtype))
         return NULL;
+    if ((f->classes & TK_LEGAL_ON_PTX) && tk_dtype_bits(dtype) == 16)
+        return cas_b16(f, address, old, fresh);
     LLVMValueRef pair = LLVMBuildAtomicCmpXchg(
         f->b, address, old, fresh, LLVMAtomicOrderingMonotonic, LLVMAtomicOrderingMonotonic, false);
     return LLVMBuildExtractValue(f->b, pair, 0, "");

@@ -18,6 +18,9 @@
 
 #include <llvm-c/Core.h>
 
+/* LLVM's numbers of a GPU's address spaces. */
+enum { TK_LLVM_GLOBAL = 1, TK_LLVM_SHARED = 3 };
+
 /* What a stack slot is for. */
 enum {
     TK_LLVM_SLOT_DUMMY, /* where lanes go that must not touch memory */

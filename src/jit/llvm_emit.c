@@ -270,7 +270,7 @@ static uint32_t cost_of(const emitter *e, const tolk_uop *u) {
     tk_op op = tk_uop_op(u);
     uint32_t n = pieces_of(e, u), spills = n > 8 ? n / 2 : 0;
     if (op == TK_OP_ATOMIC_ADD)
-        return 16 * tk_uop_lanes(u->src[1]);
+        return (tk_uop_attr(u, TK_A_ATOMIC_ADD_CODE).blob ? 96 : 16) * tk_uop_lanes(u->src[1]);
     if (op == TK_OP_LOAD || op == TK_OP_STORE)
         return access_cost(e, u) + spills;
     if (tk_op_is_alu(op))
@@ -933,8 +933,10 @@ static bool emit_node(emitter *e, const tolk_uop *u) {
         return emit_store(e, u);
     case TK_OP_ATOMIC_ADD: {
         tk_llvm_access a;
-        return describe(e, u, u->src[1]->dtype, &a) &&
-               (is_gpu(e) ? tk_llvm_ptx_atomic_add(&e->f, &a) : tk_llvm_mem_atomic_add(&e->f, &a));
+        if (!describe(e, u, u->src[1]->dtype, &a))
+            return false;
+        a.code = tk_check_code(tk_uop_attr(u, TK_A_ATOMIC_ADD_CODE).blob);
+        return (is_gpu(e) ? tk_llvm_ptx_atomic_add(&e->f, &a) : tk_llvm_mem_atomic_add(&e->f, &a));
     }
     case TK_OP_SHUFFLE:
         if (is_gpu(e))

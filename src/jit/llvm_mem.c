@@ -9,6 +9,7 @@
 #include "jit/llvm_mem.h"
 
 #include "ir/dtype.h"
+#include "jit/llvm_code.h"
 #include "jit/llvm_lanes.h"
 
 /* Where lanes go that must not touch memory. */
@@ -390,7 +391,10 @@ static void add_lane(tk_llvm_fn *f, const tk_llvm_access *a, LLVMValueRef bits, 
         tk_llvm_build_enter(f, in);
     }
     LLVMValueRef at = tk_llvm_build_address(f, element, a->base, index, false);
-    tk_llvm_build_rmw_add(f, element, at, x, tk_dtype_scalar(a->dtype) == TOLK_BOOL);
+    if (a->code != TOLK_VOID)
+        tk_llvm_code_add(f, a->code, at, x);
+    else
+        tk_llvm_build_rmw_add(f, element, at, x, tk_dtype_scalar(a->dtype) == TOLK_BOOL);
     tk_llvm_build_jump(f, done);
     tk_llvm_build_enter(f, done);
 }

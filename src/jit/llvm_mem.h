@@ -18,6 +18,7 @@ typedef struct tk_llvm_access {
     LLVMValueRef size;   /* i64: elements of the buffer; NULL: proved to be inside */
     int64_t const_size;  /* the same if it is a constant, else -1 */
     uint32_t fault_slot; /* what the fault record says */
+    tolk_dtype code; /* of an atomic addition: the narrow float whose codes are added; else VOID */
 } tk_llvm_access;
 
 /* False: failed. */

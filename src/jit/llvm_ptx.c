@@ -8,18 +8,19 @@
 #include "ir/dtype.h"
 #include "jit/items.h"
 #include "jit/llvm_cast.h"
+#include "jit/llvm_code.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { KERNEL_CONVENTION = 71, GLOBAL = 1, SHARED = 3 }; /* LLVM's: ptx_kernel; address spaces */
+enum { KERNEL_CONVENTION = 71 }; /* LLVM's ptx_kernel */
 enum { WARP = 32 };
 
 /* ---- the function ---- */
 
 static LLVMTypeRef param_type(const tk_llvm_fn *f, const tk_param *p) {
     return p->is_scalar ? tk_llvm_build_type(f, tk_llvm_build_memory_dtype(p->dtype))
-                        : LLVMPointerTypeInContext(f->lc, GLOBAL);
+                        : LLVMPointerTypeInContext(f->lc, TK_LLVM_GLOBAL);
 }
 
 static bool check_params(tk_llvm_fn *f, const tk_params *params) {
@@ -57,7 +58,7 @@ bool tk_llvm_ptx_function(tk_llvm_fn *f, const char *symbol, const tk_params *pa
     unsigned n = 0;
     for (size_t i = 0; i < params->list.n; i++)
         types[n++] = param_type(f, &params->list.at[i]);
-    types[n++] = LLVMPointerTypeInContext(f->lc, GLOBAL);
+    types[n++] = LLVMPointerTypeInContext(f->lc, TK_LLVM_GLOBAL);
     tk_llvm_build_define(f, symbol, types, n);
     LLVMSetFunctionCallConv(f->fn, KERNEL_CONVENTION);
     annotate(f, "maxntidx", threads);
@@ -251,9 +252,9 @@ bool tk_llvm_ptx_store(tk_llvm_fn *f, const tk_llvm_access *a, bool in_parts) {
 /* ---- atomic additions ---- */
 
 /* What is in memory and its sum with x, as the bits of a word (u32); which part of it is this
- * element: `shift` bits up (u32). */
-static LLVMValueRef added_word(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef word, LLVMValueRef x,
-                               LLVMValueRef shift) {
+ * element: `shift` bits up (u32). code: x is an f32, and that element a code of this dtype. */
+static LLVMValueRef added_word(tk_llvm_fn *f, tolk_dtype dtype, tolk_dtype code, LLVMValueRef word,
+                               LLVMValueRef x, LLVMValueRef shift) {
     uint32_t bits = tk_dtype_bits(dtype);
     if (dtype == TOLK_F32)
         return tk_llvm_cast_bits(f, TOLK_F32, TOLK_U32,
@@ -262,8 +263,13 @@ static LLVMValueRef added_word(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef wor
                                                    x));
     LLVMValueRef mask = tk_llvm_build_const(f, TOLK_U32, (UINT64_C(1) << bits) - 1);
     LLVMValueRef sum = tk_llvm_build_bin(f, TK_LEGAL_LSHR, TOLK_U32, word, shift);
-    sum = tk_llvm_build_bin(f, TK_LEGAL_ADD, TOLK_U32, sum, x);
-    sum = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_U32, sum, mask);
+    if (code != TOLK_VOID) {
+        sum = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_U32, sum, mask);
+        sum = tk_llvm_code_sum(f, code, sum, x);
+    } else {
+        sum = tk_llvm_build_bin(f, TK_LEGAL_ADD, TOLK_U32, sum, x);
+        sum = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_U32, sum, mask);
+    }
     mask = tk_llvm_build_bin(f, TK_LEGAL_SHL, TOLK_U32, mask, shift);
     sum = tk_llvm_build_bin(f, TK_LEGAL_SHL, TOLK_U32, sum, shift);
     LLVMValueRef others =
@@ -273,7 +279,8 @@ static LLVMValueRef added_word(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef wor
 
 /* The hardware's f32 addition in global memory loses denormals, and it has none of bytes: the word
  * around the element is exchanged until nobody else was faster. */
-static void exchange_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef at, LLVMValueRef x) {
+static void exchange_add(tk_llvm_fn *f, tolk_dtype dtype, tolk_dtype code, LLVMValueRef at,
+                         LLVMValueRef x) {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(f->lc);
     LLVMValueRef shift = NULL, word_at = at;
     if (!at || !x)
@@ -289,6 +296,8 @@ static void exchange_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef at, LLVMV
             tk_llvm_build_bin(f, TK_LEGAL_SUB, TOLK_I64, tk_llvm_build_zero(f, TOLK_I64), byte);
         word_at = tk_llvm_build_address(f, TOLK_U8, at, down, false);
         x = tk_llvm_build_convert(f, TK_LEGAL_ZEXT, dtype, TOLK_U32, x);
+        if (code != TOLK_VOID)
+            x = tk_llvm_code_widen(f, code, x);
     }
     LLVMValueRef first = tk_llvm_build_load(f, TOLK_U32, word_at);
     if (!first)
@@ -299,7 +308,7 @@ static void exchange_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef at, LLVMV
     tk_llvm_build_enter(f, again);
     LLVMValueRef word = LLVMBuildPhi(f->b, LLVMTypeOf(first), "");
     LLVMValueRef there =
-        tk_llvm_build_cas(f, TOLK_U32, word_at, word, added_word(f, dtype, word, x, shift));
+        tk_llvm_build_cas(f, TOLK_U32, word_at, word, added_word(f, dtype, code, word, x, shift));
     if (!there)
         return;
     LLVMAddIncoming(word, &first, &before, 1);
@@ -313,10 +322,12 @@ bool tk_llvm_ptx_atomic_add(tk_llvm_fn *f, const tk_llvm_access *a) {
     LLVMValueRef x = a->value.at[0];
     ways w;
     guard(f, a, &w, NULL, NULL);
-    if (tk_llvm_build_has(f, TK_LEGAL_ATOM, a->dtype))
+    if (a->code == TOLK_VOID && tk_llvm_build_has(f, TK_LEGAL_ATOM, a->dtype))
         tk_llvm_build_atom_add(f, a->dtype, address(f, a), x);
+    else if (a->code != TOLK_VOID && tk_llvm_build_has(f, TK_LEGAL_CAS, a->dtype))
+        tk_llvm_code_add(f, a->code, address(f, a), x);
     else
-        exchange_add(f, a->dtype, address(f, a), x);
+        exchange_add(f, a->dtype, a->code, address(f, a), x);
     unguard(f, &w, NULL);
     return f->status == TOLK_OK;
 }
@@ -328,7 +339,7 @@ static LLVMValueRef shared_symbol(tk_llvm_fn *f, const char *name, uint64_t byte
     if (v)
         return v;
     LLVMTypeRef type = LLVMArrayType2(LLVMInt8TypeInContext(f->lc), bytes);
-    v = LLVMAddGlobalInAddressSpace(f->module, type, name, SHARED);
+    v = LLVMAddGlobalInAddressSpace(f->module, type, name, TK_LLVM_SHARED);
     LLVMSetAlignment(v, TK_ITEMS_SHARED_ALIGN);
     if (!external) {
         LLVMSetLinkage(v, LLVMInternalLinkage);

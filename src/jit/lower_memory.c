@@ -242,10 +242,14 @@ bool tk_lower_store(tk_lower *l, const tolk_uop *u) {
             }
             const tolk_uop *x = tk_lower_vector(l, value, lanes);
             bool adds = tk_uop_is(u, TK_OP_ATOMIC_ADD);
-            last = place && x ? memory_op(l, tk_uop_op(u), TOLK_VOID, place, x, gate,
-                                          tk_uop_int(u, adds ? TK_A_ATOMIC_ADD_INBOUNDS
-                                                             : TK_A_STORE_INBOUNDS))
-                              : NULL;
+            if (!place || !x)
+                last = NULL;
+            else if (adds)
+                last = tk_uop(l->g, TK_OP_ATOMIC_ADD, TOLK_VOID,
+                              (const tolk_uop *[]){place, x, gate}, gate ? 3 : 2, u->attr);
+            else
+                last = memory_op(l, TK_OP_STORE, TOLK_VOID, place, x, gate,
+                                 tk_uop_int(u, TK_A_STORE_INBOUNDS));
             if (last && !adds && should_stream(l, u, at, lanes))
                 last = streamed(l, last);
         }

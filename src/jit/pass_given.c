@@ -7,7 +7,7 @@
  *         is used by what is listed right behind it alone: passes may look through each node.
  *         p->given is the program as it was. p->items: pass_items is to make the loop over groups
  *         and work-items; else the program has a span of its own, which is p->span.
- * Errors: TOLK_E_UNSUPPORTED for wmma and for atomic_add of narrow floats, naming what was met.
+ * Errors: TOLK_E_UNSUPPORTED for wmma, naming what was met.
  *
  * A node that a program lists twice is executed twice, and its users see the last time. Here such a
  * value goes through a register: stored where it is made, loaded where it is used. It needs none if
@@ -155,12 +155,11 @@ static const tolk_uop *registers(tk_pass *p, const tolk_uop *linear) {
 /* ---- as it is ---- */
 
 static tolk_status check_supported(const tolk_uop *u, tolk_error *err) {
-    bool narrow = tk_uop_is(u, TK_OP_ATOMIC_ADD) && tk_dtype_is_narrow_float(u->src[1]->dtype);
-    if (!narrow && !tk_uop_is(u, TK_OP_WMMA))
+    if (!tk_uop_is(u, TK_OP_WMMA))
         return TOLK_OK;
-    return tk_status_fail(err, TOLK_E_UNSUPPORTED, u->id, "%s: the CPU compiler does not have %s",
-                          tk_op_get(tk_uop_op(u))->name,
-                          narrow ? "it for f16, bf16 and fp8" : "this op");
+    return tk_status_fail(err, TOLK_E_UNSUPPORTED, u->id,
+                          "%s: the CPU compiler does not have this op",
+                          tk_op_get(tk_uop_op(u))->name);
 }
 
 /* The program in p->g, as it is. */

@@ -4,16 +4,19 @@
  *
  * Needs:  stage kernel, loop options applied; or a program (pass_program.c), whose list is then
  *         incomplete.
- * Leaves: no narrow float dtype anywhere. Memory, loads, stores, selects and bitcasts are of codes,
- *         so that a NaN that is moved keeps its bits; arithmetic is in f32 and rounded once more,
- *         which is exact (f32 has more than twice the bits of any of them, and two); mulacc in f64,
- *         rounded to odd. Reductions of sums and products are in f32 and rounded at the end.
+ * Leaves: no narrow float dtype anywhere; an atomic_add of one says so by its attribute "code".
+ * Memory, loads, stores, selects and bitcasts are of codes, so that a NaN that is moved keeps its
+ * bits; arithmetic is in f32 and rounded once more, which is exact (f32 has more than twice the
+ * bits of any of them, and two); mulacc in f64, rounded to odd. Reductions of sums and products are
+ * in f32 and rounded at the end.
  */
 #include "ir/dtype.h"
 #include "ir/mathfn.h"
 #include "ir/softfma.h"
 #include "ir/softnarrow.h"
 #include "jit/pass.h"
+
+#include <string.h>
 
 typedef struct narrower {
     tolk_graph *g;
@@ -54,6 +57,15 @@ static const tolk_uop *reduce(narrower *w, const tolk_uop *u, const tolk_uop **s
     if (r && dt == TOLK_FP8E4M3 && tk_uop_int(u, TK_A_REDUCE_OP) == TK_ROP_MAX)
         r = tk_uop2(w->g, TK_OP_MAX, r, tk_uop_const(w->g, TOLK_F32, 0xc3e00000));
     return rounded(w, dt, r);
+}
+
+/* The codes of a sum are no sum of codes: the dtype stays as an attribute. */
+static const tolk_uop *atomic_add(narrower *w, const tolk_uop *u, const tolk_uop **src,
+                                  uint32_t n) {
+    const char *name = tolk_dtype_name(tk_dtype_scalar(u->src[1]->dtype));
+    tk_attr attrs[2] = {u->attr[0], {.blob = tk_blob_str(w->g, name, strlen(name))}};
+    return attrs[1].blob ? tk_uop(w->g, TK_OP_ATOMIC_ADD, TOLK_VOID, src, n, attrs)
+                         : tk_graph_fail(w->g, TOLK_E_NOMEM, "out of memory");
 }
 
 /* Elementwise, with a narrow operand or result. from: the operands' dtypes as they were. */
@@ -100,6 +112,8 @@ static const tolk_uop *convert(void *user, const tk_kview *v, const tolk_uop *u,
         return alu(w, u, src, n);
     if (tk_uop_is(u, TK_OP_REDUCE))
         return reduce(w, u, src, n);
+    if (tk_uop_is(u, TK_OP_ATOMIC_ADD))
+        return atomic_add(w, u, src, n);
     tolk_dtype dt = tk_dtype_is_narrow_float(u->dtype) ? tk_softnarrow_code(u->dtype) : u->dtype;
     if (tk_uop_is(u, TK_OP_CONST))
         return tk_uop_const(w->g, dt, tk_uop_bits(u));

@@ -9,7 +9,7 @@
  *         where(valid, i, invalid) became the access's gate. Ranges whose iterations meet in memory
  *         are loops, whatever kind they were given as. Index arithmetic is simplified. p->given is
  *         the kernel before that.
- * Errors: TOLK_E_UNSUPPORTED for wmma and for atomic_add of narrow floats, naming what was met.
+ * Errors: TOLK_E_UNSUPPORTED for wmma, naming what was met.
  */
 #include "ir/bounds.h"
 #include "ir/check.h"
@@ -40,10 +40,6 @@ static tolk_status check_supported(const tolk_uop *u, tolk_error *err) {
     case TK_OP_BUFFER:
         if (tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_GLOBAL)
             return unsupported(err, u, "global buffers inside a kernel (use a param)");
-        return TOLK_OK;
-    case TK_OP_ATOMIC_ADD:
-        if (tk_dtype_is_narrow_float(u->src[1]->dtype))
-            return unsupported(err, u, "it for f16, bf16 and fp8");
         return TOLK_OK;
     case TK_OP_WMMA:
     case TK_OP_STAGE:

@@ -65,7 +65,7 @@ static const tolk_uop *access(program *s, const tolk_uop *u, const tolk_uop **sr
     bool load = tk_uop_is(u, TK_OP_LOAD);
     uint32_t lanes = tk_uop_lanes(load ? u : src[1]);
     tk_attr attrs[2] = {{.i = s->p->bounds == TOLK_BOUNDS_TRUST || is_inside(src[0], lanes)},
-                        {.i = tk_uop_is(u, TK_OP_STORE) && tk_uop_int(u, TK_A_STORE_STREAM)}};
+                        load ? (tk_attr){.i = 0} : u->attr[1]}; /* a store's or sum's own */
     return tk_uop(s->g, tk_uop_op(u), u->dtype, src, u->n_src, attrs);
 }
 

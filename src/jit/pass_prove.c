@@ -54,12 +54,12 @@ static const tolk_uop *prove(void *user, const tk_kview *v, const tolk_uop *u, c
                              uint32_t n) {
     (void)v;
     tk_pass *p = user;
-    bool load = tk_uop_is(u, TK_OP_LOAD), store = tk_uop_is(u, TK_OP_STORE);
-    if (!load && !store && !tk_uop_is(u, TK_OP_ATOMIC_ADD))
+    bool load = tk_uop_is(u, TK_OP_LOAD);
+    if (!load && !tk_uop_is(u, TK_OP_STORE) && !tk_uop_is(u, TK_OP_ATOMIC_ADD))
         return tk_uop_with_src(p->g, u, src, n);
     const tolk_uop *gate = n == 3 ? src[2] : NULL;
     tk_attr attrs[2] = {{.i = p->bounds == TOLK_BOUNDS_TRUST || tk_access_proved(src[0], gate)},
-                        {.i = store && tk_uop_int(u, TK_A_STORE_STREAM)}};
+                        load ? (tk_attr){.i = 0} : u->attr[1]}; /* a store's or sum's own */
     if (!attrs[0].i) {
         src[0] = checked_place(p->g, src[0]);
         if (!src[0])

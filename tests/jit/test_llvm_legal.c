@@ -142,7 +142,6 @@ static void gpu_op(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dt) {
     LLVMValueRef x = operand(f, dt, 0), y = operand(f, dt, 1);
     LLVMValueRef all = tk_llvm_build_const(f, TOLK_U32, UINT32_MAX);
     LLVMValueRef clamp = tk_llvm_build_const(f, TOLK_U32, 31), shuffle[] = {all, x, y, clamp};
-    LLVMValueRef zero = tk_llvm_build_zero(f, TOLK_U32);
     static const char *const registers[] = {"tid.x",   "tid.y",    "tid.z",    "ctaid.x", "ctaid.y",
                                             "ctaid.z", "nctaid.x", "nctaid.y", "ntid.x",  "laneid"};
     switch (op) {
@@ -163,7 +162,7 @@ static void gpu_op(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dt) {
         result(f, dt, tk_llvm_build_atom_add(f, dt, f->vals, x));
         break;
     default:
-        result(f, dt, tk_llvm_build_cas(f, dt, f->vals, zero, x));
+        result(f, dt, tk_llvm_build_cas(f, dt, f->vals, y, x));
         break;
     }
 }

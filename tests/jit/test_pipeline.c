@@ -182,10 +182,10 @@ static const struct {
     const char *text, *op, *msg;
     uint32_t line;
 } lacking[] = {
-    {"tolk.uop 1\n%0 = const index 4\n%1 = const index 0\n%2 = param f16 (%0) {slot=0}\n"
-     "%3 = index f16 (%2, %1)\n%4 = const f16 1\n%5 = atomic_add void (%3, %4)\n"
-     "%6 = sink void (%5) {name=\"lacking\"}\n",
-     "atomic_add", "%5 atomic_add: the compiler does not have it for f16, bf16 and fp8", 7},
+    {STORE_OF("%2 = const f32 1\n%3 = stack f32 (%2, %2, %2, %2)\n"
+              "%4 = wmma f32 (%3, %3, %3) {dims=[2, 2, 2]}\n%5 = index f32 (%4, %1)\n",
+              "f32", "%5"),
+     "wmma", "%4 wmma: the compiler does not have this op", 6},
 };
 
 /* Does line "%number = op" stand in the text of the kernel? */

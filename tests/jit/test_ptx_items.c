@@ -227,25 +227,33 @@ static void test_atomic_additions(void **state) {
     (void)state;
     static const struct {
         const char *dtype, *mnemonic; /* NULL: an exchange of the word around it */
-    } dtypes[] = {{"i32", "add.u32"}, {"u32", "add.u32"}, {"i64", "add.u64"}, {"u64", "add.u64"},
-                  {"f64", "add.f64"}, {"f32", NULL},      {"i8", NULL},       {"u8", NULL},
-                  {"i16", NULL},      {"u16", NULL}};
+        const char *code;             /* NULL: numbers, not codes of that dtype */
+    } dtypes[] = {{"i32", "add.u32", NULL}, {"u32", "add.u32", NULL},  {"i64", "add.u64", NULL},
+                  {"u64", "add.u64", NULL}, {"f64", "add.f64", NULL},  {"f32", NULL, NULL},
+                  {"i8", NULL, NULL},       {"u8", NULL, NULL},        {"i16", NULL, NULL},
+                  {"u16", NULL, NULL},      {"u16", "cas.b16", "f16"}, {"u16", "cas.b16", "bf16"},
+                  {"u8", NULL, "fp8e4m3"},  {"u8", NULL, "fp8e5m2"}};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         for (int local = 0; local < 2; local++)
             for (int checked = 0; checked < 2; checked++) {
                 const char *d = dtypes[i].dtype, *space = local ? "shared" : "global";
-                char mnemonic[48];
-                char *p =
-                    ptx(rt_text(ATOMIC, local ? "buffer" : "param", d, local ? ", space=local" : "",
-                                d, d, d, d, checked ? "" : " {inbounds=true}"),
-                        "sm_75");
+                char mnemonic[48], attrs[64] = "";
+                if (!checked || dtypes[i].code)
+                    snprintf(attrs, sizeof attrs, " {%s%s%s%s%s}", checked ? "" : "inbounds=true",
+                             !checked && dtypes[i].code ? ", " : "",
+                             dtypes[i].code ? "code=\"" : "", dtypes[i].code ? dtypes[i].code : "",
+                             dtypes[i].code ? "\"" : "");
+                char *p = ptx(rt_text(ATOMIC, local ? "buffer" : "param", d,
+                                      local ? ", space=local" : "", d, d, d, d, attrs),
+                              "sm_75");
                 snprintf(mnemonic, sizeof mnemonic, "atom.%s.%s", space,
                          dtypes[i].mnemonic ? dtypes[i].mnemonic : "cas.b32");
                 tk_ptx_stands(
                     p, mnemonic,
                     1 + (checked && !local && !dtypes[i].mnemonic)); /* and the fault record */
-                if (!strcmp(d, "f32")) /* never the instruction that loses denormals */
-                    assert_null(strstr(p, "add.f32"));
+                if (!strcmp(d, "f32") ||
+                    dtypes[i].code) /* never the instruction that loses denormals */
+                    assert_true(!strstr(p, "atom.global.add") && !strstr(p, "atom.shared.add"));
                 drop(p);
             }
 }

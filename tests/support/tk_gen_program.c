@@ -278,8 +278,7 @@ static void store(gen *s) {
     tolk_dtype dt = some_dtype(s);
     uint32_t lanes = some_lanes(s);
     const tolk_uop *src[3] = {NULL, value(s, dt, lanes), NULL};
-    bool gated = chance(s, 30),
-         adds = chance(s, 10) && !tk_dtype_is_narrow_float(dt) && dt != TOLK_BOOL;
+    bool gated = chance(s, 30), adds = chance(s, 10) && dt != TOLK_BOOL;
     src[0] = place_in(s, array(s, dt, true), s->own, PART, lanes);
     if (gated)
         src[2] = gate(s, lanes);

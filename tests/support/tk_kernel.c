@@ -49,12 +49,8 @@ static bool is_for_interpreter_only(const tolk_uop *kernel) {
     tk_vec_init(&nodes, &tk_alloc_malloc);
     assert_int_equal(tk_walk(kernel, &nodes), TOLK_OK);
     bool found = false;
-    for (size_t i = 0; i < nodes.n; i++) {
-        const tolk_uop *u = nodes.at[i];
-        tk_op op = tk_uop_op(u);
-        found |= op == TK_OP_WMMA;
-        found |= op == TK_OP_ATOMIC_ADD && tk_dtype_is_narrow_float(u->src[1]->dtype);
-    }
+    for (size_t i = 0; i < nodes.n; i++)
+        found |= tk_uop_is(nodes.at[i], TK_OP_WMMA);
     tk_vec_fini(&nodes);
     return found;
 }

@@ -18,7 +18,7 @@ typedef tolk_status (*tk_kernel_engine)(const tolk_uop *kernel, void *const *buf
 /* The engines: the interpreter, and what a test's main() adds (compilers for some CPU). Names live
  * as long as the process. fma: math functions are those of a target with FMA.
  *
- * What compilers do not have (wmma, atomic_add of narrow floats) an added engine has to refuse with
+ * What compilers do not have (wmma) an added engine has to refuse with
  * TOLK_E_UNSUPPORTED. */
 void tk_kernel_add_engine(const char *name, tk_kernel_engine fn, bool fma);
 
