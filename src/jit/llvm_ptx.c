@@ -33,11 +33,20 @@ static bool check_params(tk_llvm_fn *f, const tk_params *params) {
         bytes = (bytes + n - 1) / n * n + n;
     }
     bytes = (bytes + 7) / 8 * 8 + 8;
-    if (bytes <= TK_LLVM_PTX_PARAM_BYTES)
+    uint32_t ptx = f->target->ptx;
+    bool more = ptx >= TK_LLVM_PTX_MORE_PARAMS;
+    size_t most = more ? TK_LLVM_PTX_MORE_PARAM_BYTES : TK_LLVM_PTX_PARAM_BYTES;
+    if (bytes <= most)
         return true;
+    char hint[64] = "";
+    if (!more && bytes <= TK_LLVM_PTX_MORE_PARAM_BYTES)
+        snprintf(hint, sizeof hint, ", one in PTX %d.%d (%s,+ptx%d) for %d",
+                 TK_LLVM_PTX_MORE_PARAMS / 10, TK_LLVM_PTX_MORE_PARAMS % 10, f->target->cpu,
+                 TK_LLVM_PTX_MORE_PARAMS, TK_LLVM_PTX_MORE_PARAM_BYTES);
     tk_llvm_build_fail(f, TOLK_E_LIMIT,
-                       "%zu parameters of together %zu bytes; a GPU kernel has room for %d bytes",
-                       params->list.n, bytes, TK_LLVM_PTX_PARAM_BYTES);
+                       "%zu parameters and the fault record of together %zu bytes; a GPU kernel in "
+                       "PTX %u.%u has room for %zu bytes%s",
+                       params->list.n, bytes, ptx / 10, ptx % 10, most, hint);
     return false;
 }
 
@@ -54,12 +63,16 @@ bool tk_llvm_ptx_function(tk_llvm_fn *f, const char *symbol, const tk_params *pa
                           uint32_t threads) {
     if (!check_params(f, params))
         return false;
-    LLVMTypeRef types[TK_LLVM_PTX_PARAM_BYTES];
+    size_t n_types = params->list.n + 1;
+    LLVMTypeRef *types = tk_alloc(&f->ctx->al, n_types * sizeof(LLVMTypeRef));
     unsigned n = 0;
+    if (!types)
+        return tk_llvm_build_fail(f, TOLK_E_NOMEM, "out of memory") != NULL;
     for (size_t i = 0; i < params->list.n; i++)
         types[n++] = param_type(f, &params->list.at[i]);
     types[n++] = LLVMPointerTypeInContext(f->lc, TK_LLVM_GLOBAL);
     tk_llvm_build_define(f, symbol, types, n);
+    tk_alloc_free(&f->ctx->al, types, n_types * sizeof(LLVMTypeRef));
     LLVMSetFunctionCallConv(f->fn, KERNEL_CONVENTION);
     annotate(f, "maxntidx", threads);
     f->env = LLVMGetParam(f->fn, n - 1);

@@ -11,9 +11,13 @@
 #include "jit/llvm_mem.h"
 
 enum {
-    TK_LLVM_PTX_PARAM_BYTES = 4096, /* most bytes of parameters */
-    TK_LLVM_PTX_THREADS = 1024,     /* most in a block */
-    TK_LLVM_PTX_VECTOR_ALIGN = 16,  /* of arrays that are accessed by vectors */
+    /* Most bytes of parameters (PTX ISA, "Kernel Function Parameters"): before PTX 8.1, and from
+       it. */
+    TK_LLVM_PTX_PARAM_BYTES = 4096,
+    TK_LLVM_PTX_MORE_PARAMS = 81,
+    TK_LLVM_PTX_MORE_PARAM_BYTES = 32764,
+    TK_LLVM_PTX_THREADS = 1024,    /* most in a block */
+    TK_LLVM_PTX_VECTOR_ALIGN = 16, /* of arrays that are accessed by vectors */
     /* The fault record: u32 that is 0 or 1, u32 slot, i64 index. */
     TK_LLVM_PTX_FAULT = 0,
     TK_LLVM_PTX_FAULT_SLOT = 4,
