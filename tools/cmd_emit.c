@@ -42,36 +42,38 @@ static int emit_to(tolk_ctx *ctx, const char *file, const tolk_uop *kernel,
     return code;
 }
 
+/* The form, and whether the other flags go with it. name NULL: none was named. */
+static int read_kind(const char *name, const char *header, const char *out, tolk_emit_kind *kind) {
+    int code = find_kind(name, kind);
+    if (!code && header && *kind != TOLK_EMIT_OBJ && *kind != TOLK_EMIT_ASM)
+        code = tk_report_usage("emit: --header: expected --emit=obj or --emit=asm with it "
+                               "(--emit=header makes the header alone)");
+    if (!code && *kind == TOLK_EMIT_OBJ && !out && isatty(STDOUT_FILENO))
+        code = tk_report_usage("emit: an object is binary: expected -o FILE or a pipe");
+    return code;
+}
+
 int tk_cmd_emit(int argc, char **argv) {
     static tk_list files; /* large, and used again at the prompt */
     files.n = 0;
     tk_compile_flags compile = {0};
     const char *kind_name = NULL, *kernel_name = NULL, *out = NULL, *header = NULL;
     const tk_flag flags[] = {
-        {"--emit", TK_FLAG_TEXT, &kind_name},
-        {"--kernel", TK_FLAG_TEXT, &kernel_name},
-        {"--target", TK_FLAG_TEXT, &compile.target},
-        {"--opts", TK_FLAG_TEXT, &compile.opts},
-        {"--bounds", TK_FLAG_TEXT, &compile.bounds},
-        {"--strict", TK_FLAG_BOOL, &compile.strict},
-        {"--symbol", TK_FLAG_TEXT, &compile.symbol},
-        {"--header", TK_FLAG_TEXT, &header},
-        {"-o", TK_FLAG_TEXT, &out},
+        {"--emit", TK_FLAG_TEXT, &kind_name},        {"--kernel", TK_FLAG_TEXT, &kernel_name},
+        {"--target", TK_FLAG_TEXT, &compile.target}, {"--opts", TK_FLAG_TEXT, &compile.opts},
+        {"--bounds", TK_FLAG_TEXT, &compile.bounds}, {"--strict", TK_FLAG_BOOL, &compile.strict},
+        {"--tier", TK_FLAG_TEXT, &compile.tier},     {"--symbol", TK_FLAG_TEXT, &compile.symbol},
+        {"--header", TK_FLAG_TEXT, &header},         {"-o", TK_FLAG_TEXT, &out},
     };
     tolk_compile_opts opts;
     tolk_emit_kind kind = TOLK_EMIT_UOP;
     int code = tk_flags_read(argc, argv, flags, sizeof flags / sizeof *flags, &files, 1);
     if (!code && !files.n)
         code = tk_report_usage("emit: expected a file with a kernel");
-    if (!code)
-        code = find_kind(kind_name, &kind);
+    if (!code && kind_name)
+        code = read_kind(kind_name, header, out, &kind);
     if (!code)
         code = tk_compile_flags_read("emit", &compile, &opts); /* before any work */
-    if (!code && header && kind != TOLK_EMIT_OBJ && kind != TOLK_EMIT_ASM)
-        code = tk_report_usage("emit: --header: expected --emit=obj or --emit=asm with it "
-                               "(--emit=header makes the header alone)");
-    if (!code && kind == TOLK_EMIT_OBJ && !out && isatty(STDOUT_FILENO))
-        code = tk_report_usage("emit: an object is binary: expected -o FILE or a pipe");
     if (code)
         return code;
 
@@ -81,6 +83,8 @@ int tk_cmd_emit(int argc, char **argv) {
     tk_source source = {0};
     const tolk_uop *kernel;
     code = tk_source_load(ctx, files.item[0], &source);
+    if (!code && !kind_name) /* a file that TOLK_REPRO wrote may say it */
+        code = read_kind(source.emit, header, out, &kind);
     if (!code)
         code = tk_source_kernel(&source, files.item[0], kernel_name, &kernel);
     if (!code)

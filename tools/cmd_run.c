@@ -233,6 +233,7 @@ int tk_cmd_run(int argc, char **argv) {
         {"--opts", TK_FLAG_TEXT, &f.compile.opts},
         {"--bounds", TK_FLAG_TEXT, &f.compile.bounds},
         {"--strict", TK_FLAG_BOOL, &f.compile.strict},
+        {"--tier", TK_FLAG_TEXT, &f.compile.tier},
         {"--shared-bytes", TK_FLAG_BYTES, &f.shared_bytes},
         {"--repeat", TK_FLAG_NUMBER, &f.repeat},
         {"--history", TK_FLAG_BOOL, &f.history},
@@ -245,9 +246,10 @@ int tk_cmd_run(int argc, char **argv) {
     if (!code)
         code = tk_compile_flags_read("run", &f.compile, &opts); /* before any work */
     if (!code && f.device && !strcmp(f.device, "interp") &&
-        (f.compile.opts || f.compile.target || f.compile.bounds || f.compile.strict))
+        (f.compile.opts || f.compile.target || f.compile.bounds || f.compile.strict ||
+         f.compile.tier))
         code = tk_report_usage("run: --device interp runs the kernel as it stands: expected no "
-                               "--opts, --target, --bounds or --strict");
+                               "--opts, --target, --bounds, --strict or --tier");
     if (code)
         return code;
     tolk_ctx *ctx = tk_report_context();

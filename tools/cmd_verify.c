@@ -426,6 +426,8 @@ static int verify_file(job *j, const char *kernel_name) {
             j->targets.item[j->targets.n++] = replay.target;
         j->flags.opts = replay.opts;
         j->flags.bounds = replay.bounds;
+        j->flags.tier = replay.tier;
+        j->flags.no_cache = replay.no_cache;
     }
     if (!code && n == 1) {
         code = tk_source_kernel(&source, j->path, kernel_name, &kernel);
@@ -453,6 +455,7 @@ int tk_cmd_verify(int argc, char **argv) {
         {"--target", TK_FLAG_LIST, &j.targets},
         {"--opts", TK_FLAG_TEXT, &j.flags.opts},
         {"--bounds", TK_FLAG_TEXT, &j.flags.bounds},
+        {"--tier", TK_FLAG_TEXT, &j.flags.tier},
         {"--arg", TK_FLAG_LIST, &j.args},
         {"--set", TK_FLAG_LIST, &j.sets},
         {"--shared-bytes", TK_FLAG_BYTES, &j.shared_bytes},

@@ -24,7 +24,8 @@
     "  --opts \"...\"           loop options as \"LANE:0:16 UPCAST:0:4\"; \"\": none; default: "   \
     "chosen\n"                                                                                     \
     "  --bounds check|trust   check accesses that are not proved (the default), or do not\n"       \
-    "  --strict               keep the order of float sums that the kernel has\n"
+    "  --strict               keep the order of float sums that the kernel has\n"                  \
+    "  --tier full|quick|auto how much work goes into the code (docs/environment.md)\n"
 #define JSON_HELP                                                                                  \
     "  --json                 one line of JSON, for programs; an error is a line\n"                \
     "                         {\"error\": {\"exit\", \"status\", \"message\", \"file\", "          \
@@ -42,7 +43,7 @@ static const struct {
      "run K.uop --arg NAME=FILE.npy|NUMBER ... --out NAME=FILE.npy ... [--set VAR=N]\n"
      "      [--kernel NAME] [--device CPU|interp] [--target CPU] [--global x,y,z]\n"
      "      [--local x,y,z] [--opts \"...\"] [--bounds check|trust] [--strict]\n"
-     "      [--shared-bytes N] [--repeat N] [--history] [--json]",
+     "      [--tier full|quick|auto] [--shared-bytes N] [--repeat N] [--history] [--json]",
      FILE_HELP
      "  --arg NAME=FILE.npy    array of a buffer: its shape is that of the parameter; one\n"
      "                         dimension of as many elements does, too, as do dimensions of\n"
@@ -63,8 +64,7 @@ static const struct {
     {"emit", tk_cmd_emit,
      "emit K.uop --emit=uop|opt|program|llvm|asm|obj|header|ptx [--kernel NAME]\n"
      "      [--target CPU|GPU] [--opts \"...\"] [--bounds check|trust] [--strict]\n"
-     "      [--symbol NAME] [--header FILE]\n"
-     "      [-o FILE]",
+     "      [--tier full|quick] [--symbol NAME] [--header FILE] [-o FILE]",
      FILE_HELP "  --emit=uop             the canonical text of the kernel as it is given\n"
                "  --emit=opt             the same with its loop options applied\n"
                "  --emit=program         the straight list with explicit vectors\n"
@@ -88,6 +88,7 @@ static const struct {
      "                         haswell, skylake-avx512 as this machine can, and native\n"
      "  --opts \"...\"           loop options as in `run`; default: chosen\n"
      "  --bounds check|trust   as in `run`\n"
+     "  --tier full|quick|auto as in `run`\n"
      "  --arg NAME=VALUE       as in `run`; what is not given is random\n" SET_HELP SHARED_HELP
      "  --rounds N             N rounds of random inputs; default: 2\n"
      "  --seed N               of the random inputs; default: 1\n" JSON_HELP NPY_HELP},

@@ -82,8 +82,9 @@ static void read_settings(tk_source *s) {
     const struct {
         const char *key;
         char **to;
-    } known[] = {
-        {"target", &s->target}, {"opts", &s->opts}, {"bounds", &s->bounds}, {"strict", &s->strict}};
+    } known[] = {{"target", &s->target}, {"opts", &s->opts}, {"bounds", &s->bounds},
+                 {"strict", &s->strict}, {"tier", &s->tier}, {"symbol", &s->symbol},
+                 {"emit", &s->emit}};
     const char *end = s->text + s->len, *line = s->text;
     for (int n = 0; line < end; n++) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
@@ -150,6 +151,9 @@ void tk_source_free(tk_source *source) {
     free(source->opts);
     free(source->bounds);
     free(source->strict);
+    free(source->tier);
+    free(source->symbol);
+    free(source->emit);
     *source = (tk_source){0};
 }
 

@@ -66,7 +66,7 @@ typedef struct tk_source {
     size_t len;
     char *kept; /* name of the kernel that was asked for from the session; NULL: a file was */
     /* Settings that a file of TOLK_REPRO has; NULL: it has none. */
-    char *target, *opts, *bounds, *strict;
+    char *target, *opts, *bounds, *strict, *tier, *symbol, *emit;
 } tk_source;
 
 /* Read and parse a file, "-" for standard input. */

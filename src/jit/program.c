@@ -266,8 +266,12 @@ tolk_status tk_program_build(tolk_device *device, const char *text, size_t len,
     tk_phases_begin(&b.phases);
     TK_TRY(tolk_graph_create(b.ctx, &g));
     tolk_status st = tolk_parse(g, text, len, 0, &b.kernel, err);
-    if (st == TOLK_OK)
+    if (st == TOLK_OK) {
+        tk_repro repro;
+        tk_repro_begin(b.ctx, b.kernel, opts, target_name(b.ctx, opts), target, NULL, &repro);
         st = get_binary(&b, true, binary, &cached, err);
+        tk_repro_end(b.ctx, &repro, st);
+    }
     tolk_graph_destroy(g);
     TK_TRY(st);
     size_t n, code_bytes;
@@ -291,7 +295,8 @@ tolk_status tk_program_build(tolk_device *device, const char *text, size_t len,
     return st;
 }
 
-/* The tier of a compilation: as asked, as the environment says, FULL. */
+/* The tier of a compilation: as asked, as the environment says, FULL. PTX is made once: nothing
+ * here could take the place of what a driver has loaded. */
 static tolk_tier tier_of(const build *b) {
     static const char *const names[] = {
         [TOLK_TIER_FULL] = "full", [TOLK_TIER_QUICK] = "quick", [TOLK_TIER_AUTO] = "auto"};
@@ -321,12 +326,10 @@ static tolk_status begin_tier(build *b, tolk_program *p, tolk_error *err) {
 }
 
 /* From a verified kernel to a program. */
-static tolk_status compile_verified(tolk_device *device, build *b, uint64_t start,
+static tolk_status compile_verified(tolk_device *device, build *b, tolk_tier tier, uint64_t start,
                                     tolk_program **out, tolk_error *err) {
     tk_binary *binary = NULL;
     tolk_cached cached;
-    /* PTX is made once: nothing here could take the place of what a driver has loaded. */
-    tolk_tier tier = tk_target_is_gpu(&b->target) ? TOLK_TIER_FULL : tier_of(b);
     tolk_status st = TOLK_OK;
     if (tier == TOLK_TIER_AUTO)
         st = get_binary(b, false, &binary, &cached, err);
@@ -394,8 +397,11 @@ tolk_status tolk_compile(tolk_device *device, const tolk_uop *sink, const tolk_c
     tolk_status st = tolk_verify(sink, stage_of(sink), err);
     tk_phases_mark(&b.phases, "verify");
     if (st == TOLK_OK) {
-        tk_repro_begin(ctx, sink, opts, name, &b.target, &repro);
-        st = compile_verified(device, &b, start, &p, err);
+        tolk_tier tier = tier_of(&b);
+        tk_target made = b.target; /* AUTO: what fails is the quick code */
+        made.quick = tier != TOLK_TIER_FULL;
+        tk_repro_begin(ctx, sink, opts, name, &made, NULL, &repro);
+        st = compile_verified(device, &b, tier, start, &p, err);
         tk_repro_end(ctx, &repro, st);
     }
     record(&b, name, p, st, err, tk_phases_now_ns() - start);
@@ -776,6 +782,12 @@ static void emit(void *arg) {
         emit_with(e, "");
 }
 
+/* As `tolk-jit emit` names them. */
+static const char *const forms[] = {
+    [TOLK_EMIT_UOP] = "uop",       [TOLK_EMIT_OPT] = "opt", [TOLK_EMIT_PROGRAM] = "program",
+    [TOLK_EMIT_LLVM] = "llvm",     [TOLK_EMIT_ASM] = "asm", [TOLK_EMIT_OBJ] = "obj",
+    [TOLK_EMIT_HEADER] = "header", [TOLK_EMIT_PTX] = "ptx"};
+
 tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_opts *opts,
                       tolk_emit_kind kind, char **text, size_t *len, tolk_error *err) {
     if (!ctx || !sink || !text || !len)
@@ -804,8 +816,9 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
                               e.b.target.cpu);
     if (is_gpu && !opts->symbol)
         snprintf(e.symbol, sizeof e.symbol, "%s", SYMBOL);
+    e.b.target.quick = tier_of(&e.b) == TOLK_TIER_QUICK;
     tk_repro repro;
-    tk_repro_begin(ctx, sink, opts, target, &e.b.target, &repro);
+    tk_repro_begin(ctx, sink, opts, target, &e.b.target, forms[kind], &repro);
     if (!tk_deep_run(COMPILE_STACK, emit, &e))
         e.st = no_stack(err);
     tk_repro_end(ctx, &repro, e.st);

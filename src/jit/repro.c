@@ -30,7 +30,7 @@ static void put_setting(tk_strbuf *sb, const char *key, const char *value) {
 
 /* The whole file. NULL without memory. */
 static char *make_text(tolk_ctx *ctx, const tolk_uop *kernel, const tolk_compile_opts *opts,
-                       const char *name, const tk_target *target, size_t *len) {
+                       const char *name, const tk_target *target, const char *emit, size_t *len) {
     char *text;
     size_t n;
     if (tolk_print(kernel, &text, &n) != TOLK_OK)
@@ -52,6 +52,11 @@ static char *make_text(tolk_ctx *ctx, const tolk_uop *kernel, const tolk_compile
     put_setting(&sb, "bounds", opts->bounds == TOLK_BOUNDS_TRUST ? "trust" : "check");
     if (opts->strict)
         put_setting(&sb, "strict", "1");
+    put_setting(&sb, "tier", target->quick ? "quick" : "full");
+    if (emit)
+        put_setting(&sb, "emit", emit);
+    if (emit && opts->symbol)
+        put_setting(&sb, "symbol", opts->symbol);
     tk_strbuf_bytes(&sb, text + first, n - first);
     tolk_free_text(ctx, text);
     return tk_strbuf_take(&sb, len);
@@ -105,13 +110,13 @@ static bool write_new(tolk_ctx *ctx, const char *dir, const char *kernel, const 
 }
 
 void tk_repro_begin(tolk_ctx *ctx, const tolk_uop *kernel, const tolk_compile_opts *opts,
-                    const char *name, const tk_target *target, tk_repro *out) {
+                    const char *name, const tk_target *target, const char *emit, tk_repro *out) {
     out->path = NULL;
     const char *dir = tk_env_get(ctx, "TOLK_REPRO");
     if (!dir)
         return;
     size_t len;
-    char *text = make_text(ctx, kernel, opts, name, target, &len);
+    char *text = make_text(ctx, kernel, opts, name, target, emit, &len);
     if (!text)
         return;
     (void)mkdir(dir, 0777); /* whatever comes of it: the file tells */

@@ -14,8 +14,8 @@
 struct tk_tier {
     _Atomic uint32_t launches;
     _Atomic bool done;
-    char *text, *opts; /* copies; opts NULL: none were given */
-    size_t n_text, n_opts;
+    char *text, *opts, *name; /* copies; opts, name of the target NULL: none were given */
+    size_t n_text, n_opts, n_name;
     tk_target target;
     tolk_compile_opts how;
     tk_binary *binary; /* of the better code */
@@ -52,6 +52,7 @@ void tk_tier_end(tolk_ctx *ctx, struct tk_tier *t) {
     tk_binary_unref(ctx, t->binary);
     tk_alloc_free(&ctx->al, t->text, t->n_text ? t->n_text : 1);
     tk_alloc_free(&ctx->al, t->opts, t->n_opts);
+    tk_alloc_free(&ctx->al, t->name, t->n_name);
     tk_alloc_free(&ctx->al, t, sizeof *t);
 }
 
@@ -65,7 +66,9 @@ tolk_status tk_tier_begin(tolk_program *p, const char *text, size_t len, const t
     t->text = copy(ctx, text, len);
     t->n_opts = opts->opts ? strlen(opts->opts) + 1 : 0;
     t->opts = opts->opts ? copy(ctx, opts->opts, t->n_opts) : NULL;
-    if (!t->text || (opts->opts && !t->opts)) {
+    t->n_name = opts->target ? strlen(opts->target) + 1 : 0;
+    t->name = opts->target ? copy(ctx, opts->target, t->n_name) : NULL;
+    if (!t->text || (opts->opts && !t->opts) || (opts->target && !t->name)) {
         tk_tier_end(ctx, t);
         return tk_status_nomem(err);
     }
@@ -73,7 +76,7 @@ tolk_status tk_tier_begin(tolk_program *p, const char *text, size_t len, const t
     t->target.quick = false;
     t->how = *opts;
     t->how.opts = t->opts;
-    t->how.target = NULL; /* t->target */
+    t->how.target = t->name; /* of t->target */
     t->how.tier = TOLK_TIER_FULL;
     p->tier = t;
     return TOLK_OK;

@@ -71,6 +71,7 @@ static void test_failed_kernel_stays_with_its_settings(void **state) {
     opts.target = "x86-64";
     opts.bounds = TOLK_BOUNDS_TRUST;
     opts.strict = 1;
+    opts.tier = TOLK_TIER_QUICK;
     const char *kernel = rt_text(RT_SCALE, 100, "2");
     assert_int_equal(rt_try(&r, kernel, &opts, &p, &err), TOLK_E_ARG);
     assert_int_equal(files(text, sizeof text), 1);
@@ -80,6 +81,8 @@ static void test_failed_kernel_stays_with_its_settings(void **state) {
     assert_non_null(strstr(text, "\n; tolk-repro opts=\"LANE:7:4 \\\"\\\\\\u0001\"\n"));
     assert_non_null(strstr(text, "\n; tolk-repro bounds=\"trust\"\n"));
     assert_non_null(strstr(text, "\n; tolk-repro strict=\"1\"\n"));
+    assert_non_null(strstr(text, "\n; tolk-repro tier=\"quick\"\n"));
+    assert_null(strstr(text, "emit=")); /* tolk_compile was called */
     /* it is the same kernel */
     tolk_graph *g;
     const tolk_uop *a, *b;
@@ -87,15 +90,21 @@ static void test_failed_kernel_stays_with_its_settings(void **state) {
     assert_int_equal(tolk_parse(g, kernel, strlen(kernel), 0, &a, &err), TOLK_OK);
     assert_int_equal(tolk_parse(g, text, strlen(text), 0, &b, &err), TOLK_OK);
     assert_ptr_equal(a, b);
+    opts.symbol = "one_name";
     /* tolk_emit does the same, and a second failure has a file of its own */
     char *out;
     size_t len;
     assert_int_equal(tolk_emit(r.ctx, a, &opts, TOLK_EMIT_ASM, &out, &len, &err), TOLK_E_ARG);
     assert_int_equal(files(text, sizeof text), 2);
+    remove_files();
+    assert_int_equal(tolk_emit(r.ctx, a, &opts, TOLK_EMIT_ASM, &out, &len, &err), TOLK_E_ARG);
+    assert_int_equal(files(text, sizeof text), 1);
+    assert_non_null(strstr(text, "\n; tolk-repro emit=\"asm\"\n"));
+    assert_non_null(strstr(text, "\n; tolk-repro symbol=\"one_name\"\n"));
     opts.opts = NULL;
     assert_int_equal(tolk_emit(r.ctx, a, &opts, TOLK_EMIT_ASM, &out, &len, &err), TOLK_OK);
     tolk_free_text(r.ctx, out);
-    assert_int_equal(files(text, sizeof text), 2);
+    assert_int_equal(files(text, sizeof text), 1);
     tolk_graph_destroy(g);
     remove_files();
 }
@@ -129,6 +138,172 @@ static void test_kernel_that_ends_the_process_stays(void **state) {
     assert_non_null(strstr(text, "const index 321"));
     assert_non_null(strstr(text, "\n; tolk-repro target=\"native\"\n"));
     assert_null(strstr(text, "opts="));
+    remove_files();
+}
+
+/* ---- a file compiles to what was compiled ---- */
+
+/* A sum that options reorder, and an access that needs a check. */
+#define GATHERED                                                                                   \
+    "tolk.uop 1\n"                                                                                 \
+    "%0 = const index 1000\n"                                                                      \
+    "%1 = param f32 {slot=0, name=\"y\"}\n"                                                        \
+    "%2 = param f32 (%0) {slot=1, name=\"x\"}\n"                                                   \
+    "%3 = param i32 (%0) {slot=2, name=\"at\"}\n"                                                  \
+    "%4 = range index (%0) {axis=0, kind=reduce}\n"                                                \
+    "%5 = index i32 (%3, %4)\n"                                                                    \
+    "%6 = load i32 (%5)\n"                                                                         \
+    "%7 = cast index (%6)\n"                                                                       \
+    "%8 = index f32 (%2, %7)\n"                                                                    \
+    "%9 = load f32 (%8)\n"                                                                         \
+    "%10 = reduce f32 (%9, %4) {op=add}\n"                                                         \
+    "%11 = index f32 (%1)\n"                                                                       \
+    "%12 = store void (%11, %10)\n"                                                                \
+    "%13 = sink void (%12) {name=\"gathered\"}\n"
+
+typedef struct form {
+    const char *opts, *target;
+    tolk_bounds bounds;
+    uint32_t strict;
+    tolk_tier tier;
+    const char *symbol;
+    tolk_emit_kind kind;
+    const char *tier_variable; /* TOLK_TIER */
+} form;
+
+static tolk_compile_opts opts_of(const form *f) {
+    tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
+    opts.opts = f->opts;
+    opts.target = f->target;
+    opts.bounds = f->bounds;
+    opts.strict = f->strict;
+    opts.tier = f->tier;
+    opts.symbol = f->symbol;
+    return opts;
+}
+
+static tolk_status emit_form(tolk_ctx *ctx, const form *f, char **out, size_t *len) {
+    tolk_graph *g;
+    const tolk_uop *root;
+    tolk_compile_opts opts = opts_of(f);
+    tolk_status st = tolk_graph_create(ctx, &g);
+    if (!st)
+        st = tolk_parse(g, GATHERED, strlen(GATHERED), 0, &root, NULL);
+    if (!st)
+        st = tolk_emit(ctx, root, &opts, f->kind, out, len, NULL);
+    tolk_graph_destroy(g);
+    return st;
+}
+
+/* A process that ends while it emits the form. */
+static int emit_and_die(void *user) {
+    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
+    tolk_ctx *ctx;
+    char *out;
+    size_t len;
+    o.log = die_in_lower;
+    o.no_disk_cache = 1;
+    setenv("TOLK_DEBUG", "9", 1);
+    return tolk_ctx_create(&o, &ctx, NULL) ? 1 : 2 + (int)emit_form(ctx, user, &out, &len);
+}
+
+/* `tolk-jit emit FILE`, with nothing else said, gives the bytes that the call would have given. */
+static void test_file_compiles_to_the_same_bytes(void **state) {
+    (void)state;
+    const char *jit = getenv("TOLK_JIT");
+    if (!jit)
+        skip();
+    static const form forms[] = {
+        {NULL, NULL, TOLK_BOUNDS_CHECK, 0, TOLK_TIER_DEFAULT, NULL, TOLK_EMIT_OBJ, NULL},
+        {NULL, NULL, TOLK_BOUNDS_CHECK, 0, TOLK_TIER_QUICK, NULL, TOLK_EMIT_OBJ, NULL},
+        {NULL, NULL, TOLK_BOUNDS_CHECK, 0, TOLK_TIER_DEFAULT, NULL, TOLK_EMIT_OBJ, "quick"},
+        {NULL, NULL, TOLK_BOUNDS_CHECK, 0, TOLK_TIER_AUTO, NULL, TOLK_EMIT_ASM, "quick"},
+        {NULL, NULL, TOLK_BOUNDS_CHECK, 1, TOLK_TIER_FULL, "my_sum", TOLK_EMIT_OBJ, "quick"},
+        {"", "x86-64", TOLK_BOUNDS_TRUST, 0, TOLK_TIER_QUICK, "my_sum", TOLK_EMIT_ASM, NULL},
+        {"UNROLL:0:8", "haswell", TOLK_BOUNDS_CHECK, 0, TOLK_TIER_FULL, NULL, TOLK_EMIT_LLVM, NULL},
+        {NULL, "sm_80", TOLK_BOUNDS_CHECK, 0, TOLK_TIER_DEFAULT, NULL, TOLK_EMIT_PTX, NULL},
+        {NULL, "sm_80,+ptx78", TOLK_BOUNDS_TRUST, 1, TOLK_TIER_FULL, "my_sum", TOLK_EMIT_PTX, NULL},
+    };
+    enum { N_FORMS = sizeof forms / sizeof *forms };
+    char *all[N_FORMS];
+    size_t n_all[N_FORMS];
+    for (size_t i = 0; i < N_FORMS; i++) {
+        char text[8192], command[2048];
+        if (forms[i].tier_variable)
+            setenv("TOLK_TIER", forms[i].tier_variable, 1);
+        assert_int_equal(tk_test_child(emit_and_die, (void *)&forms[i], 60), -SIGKILL);
+        assert_int_equal(files(text, sizeof text), 1);
+        rt own;
+        rt_open(&own, NULL, NULL);
+        assert_int_equal(emit_form(own.ctx, &forms[i], &all[i], &n_all[i]), TOLK_OK);
+        all[i] = memcpy(malloc(n_all[i] + 1), all[i], n_all[i]);
+        rt_close(&own);
+        unsetenv("TOLK_TIER"); /* the file says it */
+        snprintf(command, sizeof command,
+                 "cd %s && TOLK_REPRO= '%s' emit *.uop >form.out 2>form.err", dir, jit);
+        assert_int_equal(system(command), 0);
+        snprintf(command, sizeof command, "%s/form.out", dir);
+        FILE *f = fopen(command, "rb");
+        char *got = malloc(n_all[i] + 1);
+        assert_true(f && got);
+        assert_int_equal(fread(got, 1, n_all[i] + 1, f), n_all[i]);
+        if (memcmp(got, all[i], n_all[i]) != 0)
+            fail_msg("form %zu: the file compiles to other bytes\n%s", i, text);
+        fclose(f);
+        free(got);
+        remove_files();
+    }
+    /* ... and what the settings say makes a difference: */
+    assert_true(n_all[0] != n_all[1] || memcmp(all[0], all[1], n_all[0]) != 0);
+    assert_true(n_all[1] == n_all[2] && memcmp(all[1], all[2], n_all[1]) == 0);
+    assert_true(n_all[0] != n_all[4] || memcmp(all[0], all[4], n_all[0]) != 0);
+    for (size_t i = 0; i < N_FORMS; i++)
+        free(all[i]);
+}
+
+/* Quick code first: it is the quick compilation that the file is of, and that of the full code,
+ * which another thread does later, has a file of its own while it lasts. */
+static void die_in_second_lower(void *user, tolk_log_level level, const char *text) {
+    static _Atomic int n;
+    (void)user, (void)level;
+    if (strstr(text, "pass lower") && atomic_fetch_add(&n, 1) == 1)
+        raise(SIGKILL);
+}
+
+static int launch_and_die(void *unused) {
+    (void)unused;
+    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
+    o.log = die_in_second_lower;
+    o.no_disk_cache = 1;
+    setenv("TOLK_DEBUG", "9", 1);
+    rt child = {0};
+    if (tolk_ctx_create(&o, &child.ctx, NULL) ||
+        tolk_device_open(child.ctx, "CPU", &child.cpu, NULL))
+        return 1;
+    tolk_program *p;
+    tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
+    opts.tier = TOLK_TIER_AUTO;
+    opts.target = "x86-64";
+    opts.opts = "LANE:0:4";
+    if (rt_try(&child, rt_text(RT_SCALE, 64, "2"), &opts, &p, NULL))
+        return 3;
+    for (int i = 0; i < 1000; i++) {
+        if (!rt_scale_is(p, 64, 2))
+            return 4;
+        rt_sleep(0.01);
+    }
+    return 2;
+}
+
+static void test_better_code_has_a_file_of_its_own(void **state) {
+    (void)state;
+    char text[8192];
+    assert_int_equal(tk_test_child(launch_and_die, NULL, 60), -SIGKILL);
+    assert_int_equal(files(text, sizeof text), 1);
+    assert_non_null(strstr(text, "\n; tolk-repro tier=\"full\"\n"));
+    assert_non_null(strstr(text, "\n; tolk-repro target=\"x86-64\"\n"));
+    assert_non_null(strstr(text, "\n; tolk-repro opts=\"LANE:0:4\"\n"));
+    assert_non_null(strstr(text, "const index 64"));
     remove_files();
 }
 
@@ -273,6 +448,8 @@ int main(void) {
         cmocka_unit_test(test_compiled_kernels_leave_nothing),
         cmocka_unit_test(test_failed_kernel_stays_with_its_settings),
         cmocka_unit_test(test_kernel_that_ends_the_process_stays),
+        cmocka_unit_test(test_file_compiles_to_the_same_bytes),
+        cmocka_unit_test(test_better_code_has_a_file_of_its_own),
         cmocka_unit_test(test_threads_have_their_own_files),
         cmocka_unit_test(test_bad_directory_is_a_warning),
         cmocka_unit_test(test_context_without_environment_writes_nothing),
