@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 enum { N = 1000, BIG = 4096 };
@@ -20,6 +21,7 @@ enum { N = 1000, BIG = 4096 };
 static rt shared;
 static tolk_program *shared_program, *shared_big;
 static _Atomic int stop;
+static char *shared_dir; /* of its disk cache; NULL: none */
 
 /* In a child: what was there works, and new work does; exit code 0. */
 static int child_works(void *arg) {
@@ -49,7 +51,7 @@ static int child_works(void *arg) {
 static void open_shared(void) {
     tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
     opts.threads = 2;
-    rt_open(&shared, NULL, &opts);
+    rt_open(&shared, shared_dir, &opts);
     shared_program = rt_compile(&shared, rt_text(RT_SCALE, N, "3"));
     shared_big = rt_compile(&shared, rt_text(RT_SPIN, BIG, 1000LL));
     assert_true(rt_scale_is(shared_program, N, 3));
@@ -102,8 +104,10 @@ static void *launch_forever(void *arg) {
     return NULL;
 }
 
+/* Files of the disk cache are open at that moment, too. */
 static void test_THR_01_fork_while_compiling_and_launching_child_never_hangs(void **state) {
     (void)state;
+    shared_dir = rt_mkdir();
     open_shared();
     stop = 0;
     pthread_t threads[3];
@@ -126,12 +130,17 @@ static void test_THR_01_fork_while_compiling_and_launching_child_never_hangs(voi
         assert_null(result);
     }
     close_shared();
+    rt_rmdir(shared_dir);
+    shared_dir = NULL;
 }
 
 /* ---- signals ---- */
 
+static _Atomic int caught;
+
 static void on_signal(int sig) {
     (void)sig;
+    caught++;
 }
 
 typedef struct signals {
@@ -184,6 +193,60 @@ static int use_and_compare(void *arg) {
 static void test_THR_03_signals_after_use_are_as_before(void **state) {
     (void)state;
     assert_int_equal(tk_test_child(use_and_compare, NULL, 60), 0);
+}
+
+/* Ctrl-C between all passes of a compilation, and a timer that interrupts every system call it can:
+ * the host's handlers get the signals, and the work is done all the same. */
+static void press_ctrl_c(void *user, tolk_log_level level, const char *text) {
+    (void)user, (void)level, (void)text;
+    kill(getpid(), SIGINT);
+}
+
+static int work_under_signals(void *arg) {
+    const char *dir = arg;
+    struct sigaction mine = {.sa_handler = on_signal}; /* without SA_RESTART */
+    sigaction(SIGINT, &mine, NULL);
+    sigaction(SIGALRM, &mine, NULL);
+    struct itimerval often = {{0, 500}, {0, 500}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    setenv("TOLK_DEBUG", "9", 1);
+    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
+    o.log = press_ctrl_c;
+    o.cache_dir = dir;
+    rt own = {0};
+    if (tolk_ctx_create(&o, &own.ctx, NULL) || tolk_device_open(own.ctx, "CPU", &own.cpu, NULL))
+        return 1;
+    for (int i = 0; i < 8; i++) {
+        tolk_program *p;
+        if (rt_try(&own, rt_text(RT_SCALE, 300 + i % 4, "3"), NULL, &p, NULL))
+            return 2;
+        if (!rt_scale_is(p, 300 + i % 4, 3))
+            return 3;
+        tolk_program_unref(p);
+    }
+    tolk_program *big = NULL;
+    static float x[BIG], y[BIG];
+    void *bufs[] = {y, x};
+    size_t bytes[] = {sizeof y, sizeof x};
+    if (rt_try(&own, rt_text(RT_SPIN, BIG, 1000LL), NULL, &big, NULL))
+        return 4;
+    for (int i = 0; i < 20; i++)
+        if (tolk_launch(big, bufs, bytes, 2, NULL, 0, NULL))
+            return 5;
+    tolk_program_unref(big);
+    rt_close(&own);
+    memset(&often, 0, sizeof often);
+    setitimer(ITIMER_REAL, &often, NULL);
+    struct sigaction now;
+    sigaction(SIGINT, NULL, &now);
+    return now.sa_handler != on_signal ? 6 : caught < 20 ? 7 : 0;
+}
+
+static void test_THR_03_the_hosts_handlers_get_signals_and_work_goes_on(void **state) {
+    (void)state;
+    char *dir = rt_mkdir();
+    assert_int_equal(tk_test_child(work_under_signals, dir, 120), 0);
+    rt_rmdir(dir);
 }
 
 /* ---- exit ---- */
@@ -500,6 +563,7 @@ static void test_use_and_errors_write_nothing_to_stderr(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_THR_03_signals_after_use_are_as_before),
+        cmocka_unit_test(test_THR_03_the_hosts_handlers_get_signals_and_work_goes_on),
         cmocka_unit_test(test_use_and_errors_write_nothing_to_stderr),
         cmocka_unit_test(test_THR_01_fork_after_use_child_and_parent_work),
         cmocka_unit_test(test_THR_01_fork_while_compiling_and_launching_child_never_hangs),
