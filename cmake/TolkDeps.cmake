@@ -32,6 +32,43 @@ add_library(tolk_dep_llvm_headers INTERFACE)
 target_include_directories(tolk_dep_llvm_headers SYSTEM INTERFACE ${llvm_include})
 target_compile_definitions(tolk_dep_llvm_headers INTERFACE TOLK_LLVM_VERSION="${TOLK_LLVM_VERSION}")
 
+# What libtolk-llvm.so is linked with. The archives of LLVM's packages: only what is used of them is
+# there, its calls are direct, and it opens in a quarter of the time that libLLVM.so with its many
+# relocations and its own libraries (Z3, ICU) takes. Without the archives: libLLVM.so. Sanitizer
+# builds use that, too, so that both ways are tested and LSan knows LLVM by its name.
+set(llvm_components x86codegen aarch64codegen nvptxcodegen core target analysis)
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    list(APPEND llvm_components orcjit)
+endif()
+execute_process(COMMAND ${TOLK_LLVM_CONFIG} --link-static --libs ${llvm_components}
+                OUTPUT_VARIABLE llvm_archives OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+separate_arguments(llvm_archives)
+execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libstdc++.a
+                OUTPUT_VARIABLE stdcxx_archive OUTPUT_STRIP_TRAILING_WHITESPACE)
+find_library(TOLK_ZLIB_LIBRARY NAMES z libz.so.1)
+find_library(TOLK_ZSTD_LIBRARY NAMES zstd libzstd.so.1)
+set(llvm_static -L${llvm_libdir} ${llvm_archives} ${stdcxx_archive} ${TOLK_ZLIB_LIBRARY}
+                ${TOLK_ZSTD_LIBRARY} ${CMAKE_DL_LIBS} m)
+include(CMakePushCheckState)
+include(CheckCSourceCompiles)
+cmake_push_check_state(RESET)
+set(CMAKE_REQUIRED_INCLUDES ${llvm_include})
+set(CMAKE_REQUIRED_LIBRARIES ${llvm_static} Threads::Threads)
+check_c_source_compiles("#include <llvm-c/Target.h>
+                         int main(void) { LLVMInitializeX86AsmPrinter(); return 0; }"
+                        TOLK_LLVM_HAS_ARCHIVES)
+cmake_pop_check_state()
+set(static_default ${TOLK_LLVM_HAS_ARCHIVES})
+if(TOLK_SANITIZE)
+    set(static_default OFF)
+endif()
+option(TOLK_LLVM_STATIC "Link LLVM's archives into libtolk-llvm.so" "${static_default}")
+if(TOLK_LLVM_STATIC)
+    set(tolk_module_llvm ${llvm_static})
+else()
+    set(tolk_module_llvm ${TOLK_LLVM_LIBRARY})
+endif()
+
 # OpenMP code runs on libomp, also when gcc compiled it (libomp has gcc's entry points).
 find_library(TOLK_OMP_LIBRARY NAMES omp HINTS ${llvm_libdir} REQUIRED)
 add_library(tolk_dep_omp_flags INTERFACE)

@@ -2,7 +2,8 @@
 #
 # One OBJECT library per layer, then libtolk, shared and static, of all of them.
 #
-#   tolk_base <- tolk_ir <- tolk_jit <- tolk_cpu;  tolk_llvm: every llvm_*.c;  tolk_top: src/tolk.c
+#   tolk_base <- tolk_ir <- tolk_jit <- tolk_cpu;  tolk_llvm, tolk_llvm_orc: every llvm_*.c;
+#   tolk_top: src/tolk.c
 #
 # libtolk.so opens tolk_llvm as a library of its own, libtolk-llvm.so, which holds what it needs of the
 # lower layers itself: they have no variables. The static library holds everything.
@@ -45,12 +46,13 @@ file(GLOB llvm_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*/llvm_*.c)
 set(module_open ${PROJECT_SOURCE_DIR}/src/jit/module_open.c)
 set(module_linked ${PROJECT_SOURCE_DIR}/src/jit/module_linked.c)
 set(llvm_opening ${PROJECT_SOURCE_DIR}/src/jit/llvm_opening.c)
-list(REMOVE_ITEM llvm_sources ${llvm_opening})
+set(llvm_orc ${PROJECT_SOURCE_DIR}/src/jit/llvm_orc.c)
+list(REMOVE_ITEM llvm_sources ${llvm_opening} ${llvm_orc})
 set(tolk_objects)
 set(tolk_layers base ir jit cpu)
 foreach(layer IN LISTS tolk_layers)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.c)
-    list(REMOVE_ITEM sources ${llvm_sources} ${llvm_opening} ${module_open} ${module_linked})
+    list(REMOVE_ITEM sources ${llvm_sources} ${llvm_orc} ${llvm_opening} ${module_open} ${module_linked})
     if(layer STREQUAL "jit")
         list(APPEND sources ${code_hash})
     endif()
@@ -69,6 +71,8 @@ if(TARGET tolk_cpu)
 endif()
 tolk_object_library(tolk_llvm ${llvm_sources})
 target_link_libraries(tolk_llvm PRIVATE tolk_dep_llvm_headers)
+tolk_object_library(tolk_llvm_orc ${llvm_orc})
+target_link_libraries(tolk_llvm_orc PRIVATE tolk_dep_llvm_headers)
 tolk_object_library(tolk_module_open ${module_open})
 target_compile_definitions(tolk_module_open PRIVATE TOLK_LIBDIR="${CMAKE_INSTALL_FULL_LIBDIR}")
 tolk_object_library(tolk_module_linked ${module_linked})
@@ -78,12 +82,28 @@ target_link_libraries(tolk_llvm_opening PRIVATE tolk_dep_llvm_headers)
 add_library(tolk_llvm_needs STATIC EXCLUDE_FROM_ALL ${tolk_objects})
 set_target_properties(tolk_llvm_needs PROPERTIES LINKER_LANGUAGE C)
 set(map ${PROJECT_SOURCE_DIR}/cmake/libtolk-llvm.map)
-add_library(tolk_llvm_module MODULE $<TARGET_OBJECTS:tolk_llvm>
+set(linker $<TARGET_OBJECTS:tolk_llvm_orc>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    set(linker) # src/cpu/cpu_object.c
+endif()
+add_library(tolk_llvm_module MODULE $<TARGET_OBJECTS:tolk_llvm> ${linker}
                                     $<TARGET_OBJECTS:tolk_llvm_opening>)
 set_target_properties(tolk_llvm_module PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME tolk-llvm
                                                   LINK_DEPENDS ${map})
-target_link_libraries(tolk_llvm_module PRIVATE tolk_flags tolk_llvm_needs tolk_deps)
-target_link_options(tolk_llvm_module PRIVATE -Wl,--version-script=${map} -Wl,-z,initfirst)
+target_link_libraries(tolk_llvm_module PRIVATE tolk_flags tolk_llvm_needs ${tolk_module_llvm}
+                                               PkgConfig::XXHASH Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_options(tolk_llvm_module PRIVATE -Wl,--version-script=${map})
+# src/jit/llvm_opening.c runs before the initializers of LLVM, wherever they are.
+if(TOLK_LLVM_STATIC)
+    target_link_options(tolk_llvm_module PRIVATE -Wl,--gc-sections)
+    include(CheckLinkerFlag)
+    check_linker_flag(C -Wl,-z,pack-relative-relocs TOLK_HAS_RELR)
+    if(TOLK_HAS_RELR) # a few KiB to read in place of a MiB
+        target_link_options(tolk_llvm_module PRIVATE -Wl,-z,pack-relative-relocs)
+    endif()
+else()
+    target_link_options(tolk_llvm_module PRIVATE -Wl,-z,initfirst)
+endif()
 if(NOT TOLK_SANITIZE)
     target_link_options(tolk_llvm_module PRIVATE -Wl,-z,defs)
 endif()
@@ -109,6 +129,7 @@ target_link_options(tolk PRIVATE -Wl,--version-script=${map})
 set_target_properties(tolk PROPERTIES LINK_DEPENDS ${map})
 
 add_library(tolk_static STATIC ${tolk_objects} $<TARGET_OBJECTS:tolk_llvm>
+                               $<TARGET_OBJECTS:tolk_llvm_orc>
                                $<TARGET_OBJECTS:tolk_module_linked>)
 add_library(tolk::tolk_static ALIAS tolk_static)
 set_target_properties(tolk_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME tolk)

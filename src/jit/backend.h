@@ -38,9 +38,9 @@ typedef struct tk_backend {
     tolk_status (*launch)(tolk_device *device, tk_launch *launch, tolk_error *err);
     tolk_status (*debug_info)(tolk_device *device, char **text, size_t *len);
     void (*destroy)(tolk_device *device); /* frees state */
-    /* May be NULL both: objects are linked by the compiler's linker, then. Would load() load this
-     * object, which may be any bytes, and into how many; and loading it: *entry is the address of
-     * `symbol`. Errors: TOLK_E_UNSUPPORTED for an object that this library did not make,
+    /* NULL, both, on systems whose objects LLVM's linker places (tk_llvm_link). Would load() load
+     * this object, which may be any bytes, and into how many; and loading it: *entry is the address
+     * of `symbol`. Errors: TOLK_E_UNSUPPORTED for an object that this library did not make,
      * TOLK_E_NOMEM. */
     tolk_status (*check)(const void *object, size_t len, const char *symbol, size_t *bytes,
                          tolk_error *err);

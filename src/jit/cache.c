@@ -18,7 +18,6 @@ struct tk_binary {
     char *bytes; /* text of base/strbuf.h */
     size_t len;
     pthread_mutex_t link_lock;
-    bool built;           /* in this process */
     tk_code_linked *code; /* NULL until somebody linked it */
     void *entry;
     tk_observed *observed; /* NULL: nobody was told of it */
@@ -94,12 +93,8 @@ tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, const tk_backend *backen
     tolk_status st = TOLK_OK;
     pthread_mutex_lock(&b->link_lock);
     if (!b->code) {
-        st = (b->built || !backend->load ? tk_module_link : backend->load)(
-            ctx, b->bytes + offset, n, symbol, &b->code, &b->entry, err);
-        size_t bytes; /* the same whoever linked it */
-        if (st == TOLK_OK && backend->check &&
-            backend->check(b->bytes + offset, n, symbol, &bytes, NULL) == TOLK_OK)
-            b->code->used = bytes;
+        st = (backend->load ? backend->load : tk_module_link)(ctx, b->bytes + offset, n, symbol,
+                                                              &b->code, &b->entry, err);
     }
     if (st == TOLK_OK) {
         *entry = b->entry;
@@ -277,7 +272,6 @@ static tolk_status make(tolk_ctx *ctx, cache *c, const void *key, size_t n_key, 
         tk_strbuf_text_free(&ctx->al, bytes);
         return tk_status_nomem(err);
     }
-    (*out)->built = *where == TOLK_CACHED_NONE;
     return TOLK_OK;
 }
 

@@ -41,9 +41,8 @@ tk_binary *tk_binary_ref(tk_binary *b);
 void tk_binary_unref(tolk_ctx *ctx, tk_binary *b);
 /* Its bytes, valid as long as the reference. */
 const void *tk_binary_bytes(const tk_binary *b, size_t *len);
-/* Link the object that is at bytes [offset, offset + n) on first use; the same entry for all. What
- * was compiled in this process is linked by the compiler's linker, everything else by the backend's
- * loader, if it has one. Threads: any. */
+/* Link the object that is at bytes [offset, offset + n) on first use, by the backend's loader or,
+ * if it has none, by LLVM's linker; the same entry for all. Threads: any. */
 tolk_status tk_binary_link(tolk_ctx *ctx, tk_binary *b, const tk_backend *backend, size_t offset,
                            size_t n, const char *symbol, void **entry, size_t *code_bytes,
                            tolk_error *err);

@@ -7,4 +7,7 @@ const tk_module tolk_llvm_module = {.size = sizeof(tk_module),
                                     .hash = tk_code_hash,
                                     .llvm = TOLK_LLVM_VERSION,
                                     .emit = tk_llvm_emit,
-                                    .link = tk_llvm_link};
+#if !defined(__x86_64__) /* cpu_object.c does it there, and ORC stays out of the module */
+                                    .link = tk_llvm_link
+#endif
+};

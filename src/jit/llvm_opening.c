@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * In libtolk-llvm.so alone. It is linked so that this runs before the initializers of LLVM do (the
- * flag DF_1_INITFIRST): exit() on another thread has to wait from the first of the destructors on
- * that those register.
+ * In libtolk-llvm.so alone. This runs before the initializers of LLVM do: exit() on another thread
+ * has to wait from the first of the destructors on that those register. Where LLVM is a shared
+ * library the flag DF_1_INITFIRST sees to it, where it is in this one the priority.
  */
 #include "jit/llvm_pool.h"
 
-__attribute__((constructor)) static void opening(void) {
+enum { FIRST = 101 }; /* lower ones are the compiler's */
+__attribute__((constructor(FIRST))) static void opening(void) {
     tk_llvm_pool_opening();
 }
 

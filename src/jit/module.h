@@ -22,6 +22,7 @@ typedef struct tk_module {
     tolk_status (*emit)(tolk_ctx *ctx, const tk_target *target, const tolk_uop *linear,
                         const char *symbol, tk_llvm_form form, uint64_t *frame_bytes,
                         tk_phases *phases, char **out, size_t *len, tolk_error *err);
+    /* NULL where the backend has a loader. */
     tolk_status (*link)(tolk_ctx *ctx, const void *object, size_t len, const char *symbol,
                         tk_code_linked **out, void **entry, tolk_error *err);
 } tk_module;

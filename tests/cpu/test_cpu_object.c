@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loader of objects: what it loads does what the compiler's linker makes of it, and no byte of
+ * The loader of objects: what it loads does what LLVM's linker makes of it, and no byte of
  * an object is believed.
  */
 #include "cpu/cpu_object.h"
+#include "jit/llvm_api.h"
+#include "jit/program.h"
 
 #include "support/runtime.h"
 #include "support/tk_gen.h"
@@ -60,57 +62,56 @@ static char *run(const tolk_program *p, const tolk_uop *kernel, uint64_t seed, s
     return all;
 }
 
-static tolk_cached cached_as(const tolk_program *p) {
-    tolk_program_info info;
-    assert_int_equal(tolk_program_get_info(p, &info), TOLK_OK);
-    return info.cached;
+/* The function of the kernel's object as LLVM's linker places it. */
+static tk_kernel_fn link_with_llvm(const tolk_uop *kernel, tk_code_linked **code) {
+    tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
+    opts.symbol = "f";
+    tolk_error err = TOLK_ERROR_INIT;
+    char *object;
+    size_t len;
+    void *entry;
+    tk_kernel_fn fn;
+    if (tolk_emit(r.ctx, kernel, &opts, TOLK_EMIT_OBJ, &object, &len, &err) != TOLK_OK ||
+        tk_llvm_link(r.ctx, object, len, "f", code, &entry, &err) != TOLK_OK)
+        fail_msg("%s", err.msg);
+    tolk_free_text(r.ctx, object);
+    memcpy(&fn, &entry, sizeof fn);
+    return fn;
 }
 
 /* 1,000 kernels at a share of 100 percent. */
 static void test_random_kernels_do_the_same_loaded_and_linked(void **state) {
     (void)state;
-    char *dir = rt_mkdir();
-    rt cold, warm;
-    rt_open(&cold, dir, NULL);
-    rt_open(&warm, dir, NULL);
     uint64_t rng = tk_test_seed();
     unsigned done = 0, want = 10 * tk_test_share();
     for (unsigned i = 0; done < want; i++) {
         uint64_t seed = tk_test_rand(&rng);
         tolk_graph *g;
-        char *text, *linked, *loaded;
-        size_t len, n_linked, n_loaded;
+        size_t n_linked, n_loaded;
         assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
         const tolk_uop *kernel = tk_gen_kernel(g, seed);
-        tolk_program *a, *b;
+        tolk_program *p;
         tolk_error err = TOLK_ERROR_INIT;
-        if (kernel) {
-            assert_int_equal(tolk_print(kernel, &text, &len), TOLK_OK);
-            if (rt_try(&cold, text, NULL, &a, &err) == TOLK_OK) {
-                if (rt_try(&warm, text, NULL, &b, &err) != TOLK_OK)
-                    fail_msg("seed 0x%" PRIx64 ": %s", seed, err.msg);
-                assert_int_equal(cached_as(a), TOLK_CACHED_NONE);
-                assert_int_equal(cached_as(b), TOLK_CACHED_DISK);
-                tolk_status st_linked, st_loaded;
-                linked = run(a, kernel, seed, &n_linked, &st_linked);
-                loaded = run(b, kernel, seed, &n_loaded, &st_loaded);
-                if (st_linked != st_loaded || n_linked != n_loaded ||
-                    memcmp(linked, loaded, n_linked) != 0)
-                    fail_msg("seed 0x%" PRIx64 ": the loaded kernel differs\n%s", seed, text);
-                free(linked);
-                free(loaded);
-                tolk_program_unref(a);
-                tolk_program_unref(b);
-                done++;
-            }
-            tolk_free_text(r.ctx, text);
+        if (kernel && tolk_compile(r.cpu, kernel, NULL, &p, &err) == TOLK_OK) {
+            tolk_status st_linked, st_loaded;
+            tk_code_linked *code;
+            char *loaded = run(p, kernel, seed, &n_loaded, &st_loaded);
+            tk_kernel_fn linked_fn = link_with_llvm(kernel, &code);
+            assert_ptr_not_equal(linked_fn, atomic_load(&p->fn));
+            atomic_store(&p->fn, linked_fn);
+            char *linked = run(p, kernel, seed, &n_linked, &st_linked);
+            if (st_linked != st_loaded || n_linked != n_loaded ||
+                memcmp(linked, loaded, n_linked) != 0)
+                fail_msg("seed 0x%" PRIx64 ": the loaded kernel differs", seed);
+            free(linked);
+            free(loaded);
+            tolk_program_unref(p);
+            tk_code_unlink(r.ctx, code);
+            done++;
         }
         tolk_graph_destroy(g);
         assert_true(i < 20 * want + 100);
     }
-    rt_close(&warm);
-    rt_close(&cold);
-    rt_rmdir(dir);
 }
 
 /* ---- objects ---- */
