@@ -163,6 +163,7 @@ static LLVMValueRef intrinsic(tk_llvm_fn *f, const char *name, LLVMTypeRef *type
                               LLVMValueRef *args, unsigned n) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMValueRef decl = LLVMGetIntrinsicDeclaration(f->module, id, types, n_types);
+    f->n_calls++;
     return LLVMBuildCall2(f->b, LLVMGlobalGetValueType(decl), decl, args, n, "");
 }
 
@@ -623,8 +624,34 @@ void tk_llvm_build_enter(tk_llvm_fn *f, LLVMBasicBlockRef block) {
     LLVMPositionBuilderAtEnd(f->b, block);
 }
 
+/* Before the end of a block. LLVM's fast instruction selection, which quick code uses, takes the
+ * instructions of a block one by one from its end. For an intrinsic that it does not know (fma,
+ * smax
+ * ...) it sets up the thorough selection, which costs more than all else about that instruction;
+ * where it meets another instruction that it does not know, the thorough one does all the rest of
+ * the block at once. Such an instruction is a fence among the signal handlers of a thread, which
+ * becomes no code. */
+static void end_block(tk_llvm_fn *f) {
+    enum { FEW_CALLS = 4, SPARSE = 8 };
+    uint32_t calls = f->n_calls, n = 0;
+    f->n_calls = 0;
+    if (!f->target->quick || f->target->arch != TK_ARCH_X86_64 || calls < FEW_CALLS)
+        return;
+    for (LLVMValueRef i = LLVMGetFirstInstruction(LLVMGetInsertBlock(f->b));
+         i && n < calls * SPARSE; i = LLVMGetNextInstruction(i))
+        n++;
+    if (n < calls * SPARSE)
+        LLVMBuildFence(f->b, LLVMAtomicOrderingAcquireRelease, true, "");
+}
+
 void tk_llvm_build_jump(tk_llvm_fn *f, LLVMBasicBlockRef to) {
+    end_block(f);
     LLVMBuildBr(f->b, to);
+}
+
+void tk_llvm_build_return(tk_llvm_fn *f) {
+    end_block(f);
+    LLVMBuildRetVoid(f->b);
 }
 
 /* So that what is rare is laid out, and spills its registers, away from what is not. */
@@ -644,6 +671,7 @@ void tk_llvm_build_branch(tk_llvm_fn *f, LLVMValueRef cond, LLVMBasicBlockRef ye
                           LLVMBasicBlockRef no, tk_llvm_odds odds) {
     if (!cond)
         return;
+    end_block(f);
     LLVMValueRef branch = LLVMBuildCondBr(f->b, cond, yes, no);
     if (odds != TK_LLVM_EVEN)
         set_odds(f, branch, odds == TK_LLVM_LIKELY);

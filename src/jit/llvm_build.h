@@ -45,8 +45,9 @@ typedef struct tk_llvm_fn {
     LLVMValueRef bufs, vals, begin, end, env; /* the arguments, see kenv.h */
     LLVMValueRef slot[TK_LLVM_SLOTS];         /* stack slots by use, NULL: none so far */
     LLVMValueRef others[TK_LLVM_FN_OTHERS];   /* functions beside this one (llvm_lanes.c) */
-    bool is_large; /* more than a few blocks' worth: what LLVM does with the square of the
-                      program's size must not happen */
+    uint32_t n_calls; /* of intrinsics in the block where the builder stands */
+    bool is_large;    /* more than a few blocks' worth: what LLVM does with the square of the
+                         program's size must not happen */
 } tk_llvm_fn;
 
 /* An empty function void (ptr, ptr, i64, i64, ptr) named symbol in f->module, with an entry block
@@ -141,6 +142,7 @@ bool tk_llvm_build_has(const tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype);
 LLVMBasicBlockRef tk_llvm_build_block(tk_llvm_fn *f, const char *name);
 void tk_llvm_build_enter(tk_llvm_fn *f, LLVMBasicBlockRef block);
 void tk_llvm_build_jump(tk_llvm_fn *f, LLVMBasicBlockRef to);
+void tk_llvm_build_return(tk_llvm_fn *f);
 typedef enum tk_llvm_odds { TK_LLVM_EVEN, TK_LLVM_LIKELY, TK_LLVM_UNLIKELY } tk_llvm_odds;
 void tk_llvm_build_branch(tk_llvm_fn *f, LLVMValueRef cond, LLVMBasicBlockRef yes,
                           LLVMBasicBlockRef no, tk_llvm_odds odds);

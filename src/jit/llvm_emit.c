@@ -1054,7 +1054,7 @@ static bool emit_body(emitter *e) {
     /* What went around the caches is visible when the function is left. */
     if (e->streaming && !is_gpu(e))
         LLVMBuildFence(f->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
-    LLVMBuildRetVoid(f->b);
+    tk_llvm_build_return(f);
     return true;
 }
 
@@ -1128,7 +1128,7 @@ static bool emit_function(emitter *e, const char *symbol) {
         return false;
     if (e->leave) {
         tk_llvm_build_enter(f, e->leave);
-        LLVMBuildRetVoid(f->b);
+        tk_llvm_build_return(f);
     }
     return true;
 }

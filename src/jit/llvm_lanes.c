@@ -43,8 +43,8 @@ static LLVMBasicBlockRef begin(tk_llvm_fn *f, const char *name, LLVMTypeRef *arg
     return here;
 }
 
-static void end(tk_llvm_fn *f, const tk_llvm_fn *g, LLVMBasicBlockRef here) {
-    LLVMBuildRetVoid(g->b);
+static void end(tk_llvm_fn *f, tk_llvm_fn *g, LLVMBasicBlockRef here) {
+    tk_llvm_build_return(g);
     if (f->status == TOLK_OK)
         f->status = g->status;
     tk_llvm_build_enter(f, here);

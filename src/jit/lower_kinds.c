@@ -4,6 +4,7 @@
  * a range never changes a value, so the others simply become loops; a REDUCE over a single lane
  * range is the exception, as its order of folding depends on the kind: it must stay.
  */
+#include "ir/dtype.h"
 #include "jit/lower.h"
 
 enum { MAX_UNROLL = 64 };
@@ -158,6 +159,24 @@ static bool keeps_kind(const tk_kview *v, const tolk_uop *range) {
     return !closed_by_end(v, range) || !carries_state(v, range);
 }
 
+/* Does quick code rather have a loop? Copies of a long elementwise body cost as much to compile as
+ * they are many; those of a short one cost little and run faster, those of a reduction share what
+ * they load. */
+static bool costs_copies(const tk_pass *p, const tk_kview *v, const tolk_uop *range) {
+    enum { LONG_BODY = 16 };
+    if (!p->target->quick || tk_kview_axis(range) != TK_AXIS_UPCAST)
+        return false;
+    uint32_t n = 0;
+    for (size_t k = 0; k < v->order.n; k++) {
+        const tolk_uop *u = v->order.at[k];
+        if (tk_uop_is(u, TK_OP_REDUCE))
+            return false;
+        n += tk_op_is_alu(tk_uop_op(u)) && tk_dtype_scalar(u->dtype) != TOLK_INDEX &&
+             tk_kview_depends(v, u, range);
+    }
+    return n > LONG_BODY;
+}
+
 const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root) {
     for (int64_t axis = 2000000;; axis++) {
         tk_kview v;
@@ -170,7 +189,7 @@ const tolk_uop *tk_lower_kinds(tk_pass *p, const tolk_uop *root) {
             tk_axis kind = tk_kview_axis(range);
             if (!tk_lower_is_unrolled(kind) && kind != TK_AXIS_LANE)
                 continue;
-            if (!keeps_kind(&v, range))
+            if (costs_copies(p, &v, range) || !keeps_kind(&v, range))
                 bad = range;
             blocked |= kind == TK_AXIS_LANE && folds_halves(&v, range) &&
                        (tk_kview_meets_lanes(&v, range) || tk_kview_sizes_depend(&v, range) ||
