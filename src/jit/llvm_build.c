@@ -532,11 +532,45 @@ LLVMValueRef tk_llvm_build_rmw_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef
     return LLVMBuildAtomicRMW(f->b, op, address, x, LLVMAtomicOrderingMonotonic, 0);
 }
 
+/* Masked loads and stores without mask registers, as AVX2's instructions: LLVM 19 loses the mask of
+ * a piece of llvm.masked.load and .store where it finds out that all of it is false, as in the
+ * upper half of a flag that was broadcast and'ed with a constant, and then loads or stores all
+ * lanes. x: what to store; NULL: load, `alt` where the mask is not set. */
+static LLVMValueRef masked_avx2(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                LLVMValueRef mask, LLVMValueRef x, LLVMValueRef alt) {
+    uint32_t lanes = tolk_dtype_lanes(dtype), bits = tk_dtype_bits(tk_dtype_scalar(dtype));
+    bool is_float = tolk_dtype_is_float(dtype), is_64 = bits == 64, narrow = lanes * bits == 64;
+    LLVMValueRef wide_mask = mask;
+    if (narrow) { /* the instructions begin with 128 bits */
+        wide_mask = tk_llvm_build_joined(f, mask, LLVMConstNull(LLVMTypeOf(mask)));
+        x = x ? tk_llvm_build_joined(f, x, x) : NULL;
+    }
+    wide_mask = widened_mask(f, wide_mask, narrow ? 2 * lanes : lanes, bits);
+    char name[48];
+    snprintf(name, sizeof name, "llvm.x86.%s.mask%s.%s%s", is_float ? "avx" : "avx2",
+             x ? "store" : "load",
+             is_float ? is_64 ? "pd" : "ps"
+             : is_64  ? "q"
+                      : "d",
+             lanes * bits == 256 ? ".256" : "");
+    LLVMValueRef args[3] = {address, wide_mask, x};
+    LLVMValueRef r = intrinsic(f, name, NULL, 0, args, x ? 3 : 2);
+    if (x || !r)
+        return r;
+    if (narrow)
+        r = tk_llvm_build_lanes(f, r, 0, lanes);
+    return LLVMBuildSelect(f->b, mask, r, alt, "");
+}
+
 /* The four masked intrinsics differ in the order of their arguments. */
 static LLVMValueRef masked(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, LLVMValueRef address,
                            LLVMValueRef mask, LLVMValueRef x) {
     if (!address || !mask || !x || !legal(f, op, dtype, dtype))
         return NULL;
+    if ((op == TK_LEGAL_MLOAD || op == TK_LEGAL_MSTORE) && !(f->classes & TK_LEGAL_ON_AVX512) &&
+        f->classes & TK_LEGAL_ON_AVX2)
+        return op == TK_LEGAL_MLOAD ? masked_avx2(f, dtype, address, mask, NULL, x)
+                                    : masked_avx2(f, dtype, address, mask, x, NULL);
     LLVMTypeRef types[2] = {tk_llvm_build_type(f, dtype), LLVMTypeOf(address)};
     LLVMValueRef align = LLVMConstInt(LLVMInt32TypeInContext(f->lc), ANY_ADDRESS, 0);
     LLVMValueRef load[4] = {address, align, mask, x}, store[4] = {x, address, align, mask};

@@ -159,6 +159,52 @@ static void test_mem_every_kind_of_access_equals_the_interpreter(void **state) {
             }
 }
 
+/* A flag that is broadcast, and'ed with a constant: true in the first k lanes. Arrays have k
+ * elements and end at an unmapped page, so that no other lane may be touched. LLVM knows that whole
+ * pieces of such a gate are false. */
+static void test_mem_lanes_that_no_flag_opens_are_not_touched(void **state) {
+    (void)state;
+    static uint64_t data[3][TOLK_MAX_LANES];
+    static const tolk_dtype of[] = {TOLK_F32, TOLK_F64, TOLK_I32, TOLK_I64};
+    for (uint32_t t = 0; t < 4; t++)
+        for (uint32_t lanes = 2; lanes <= 32; lanes *= 2)
+            for (uint32_t k = 1; k <= lanes; k++) {
+                tk_code c;
+                tk_code_init(&c);
+                tolk_dtype v = tolk_dtype_vec(of[t], lanes);
+                const tolk_uop *n = tk_code_index(&c, k), *zero = tk_code_index(&c, 0);
+                const tolk_uop *x = tk_code_param(&c, of[t], n, 0);
+                const tolk_uop *y = tk_code_param(&c, of[t], n, 1);
+                const tolk_uop *all = tk_code_param(&c, of[t], tk_code_index(&c, lanes), 2);
+                const tolk_uop *f = tk_code_scalar(&c, TOLK_F32, 3);
+                const tolk_uop *flag = tk_code_op(&c, TK_OP_CMPNE, f, f, NULL);
+                const tolk_uop *bools[2] = {tk_code_add(&c, tolk_const_bool(c.g, false)),
+                                            tk_code_add(&c, tolk_const_bool(c.g, true))};
+                const tolk_uop *src[TOLK_MAX_LANES];
+                for (uint32_t i = 0; i < lanes; i++)
+                    src[i] = bools[i < k];
+                const tolk_uop *some =
+                    tk_code_add(&c, tk_uop(c.g, TK_OP_STACK, tolk_dtype_vec(TOLK_BOOL, lanes), src,
+                                           lanes, NULL));
+                const tolk_uop *gate =
+                    tk_code_op(&c, TK_OP_AND, tk_code_splat(&c, flag, lanes), some, NULL);
+                const tolk_uop *seven =
+                    tk_code_add(&c, tolk_dtype_is_float(of[t]) ? tolk_const_float(c.g, of[t], 7)
+                                                               : tolk_const_int(c.g, of[t], 7));
+                const tolk_uop *loaded = tk_code_load(&c, v, tk_code_place(&c, x, zero),
+                                                      tk_code_splat(&c, seven, lanes), gate, true);
+                tk_code_store(&c, tk_code_place(&c, all, zero), loaded, NULL, true);
+                tk_code_store(&c, tk_code_place(&c, y, zero), loaded, gate, true);
+                tk_code_buf bufs[3] = {
+                    {of[t], k, data[0]}, {of[t], k, data[1]}, {of[t], lanes, data[2]}};
+                for (int64_t nan = 0; nan < 2; nan++) {
+                    int64_t bits = nan ? 0x7fc00000 : 0x3f800000;
+                    compare_everywhere(&c, bufs, 3, &bits, 1, "a gate that is false in part");
+                }
+                tk_code_fini(&c);
+            }
+}
+
 /* Buffers that are aligned go around the caches, others do not; both end at an unmapped page. */
 static void test_mem_streamed_stores_equal_the_interpreter_on_any_alignment(void **state) {
     (void)state;
@@ -445,6 +491,7 @@ static void test_mem_a_span_runs_its_part_and_a_cancelled_one_nothing(void **sta
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mem_every_kind_of_access_equals_the_interpreter),
+        cmocka_unit_test(test_mem_lanes_that_no_flag_opens_are_not_touched),
         cmocka_unit_test(test_mem_streamed_stores_equal_the_interpreter_on_any_alignment),
         cmocka_unit_test(test_mem_streamed_stores_at_unaligned_places_do_not_fault),
         cmocka_unit_test(test_mem_first_fault_is_recorded_by_slot_and_index),
