@@ -385,6 +385,7 @@ static tolk_status check_ranges_of(kernel *k, const tolk_uop *u, uint32_t number
     case TK_OP_ATOMIC_ADD:
         return check_lanes(k, u);
     case TK_OP_BARRIER:
+    case TK_OP_SHUFFLE:
         return check_barrier(k, u);
     default:
         return TOLK_OK;

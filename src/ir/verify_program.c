@@ -174,6 +174,7 @@ static tolk_status check_op(const program *p, const tolk_uop *u) {
                    ? TOLK_OK
                    : FAIL(p, u, "expected a range as the only operand");
     case TK_OP_BARRIER:
+    case TK_OP_SHUFFLE:
         return check_barrier(p, u);
     case TK_OP_LINEAR:
         return FAIL(p, u, "a linear inside a program");

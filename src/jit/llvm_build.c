@@ -539,6 +539,20 @@ LLVMValueRef tk_llvm_build_rmw_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef
 static LLVMValueRef masked_avx2(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
                                 LLVMValueRef mask, LLVMValueRef x, LLVMValueRef alt) {
     uint32_t lanes = tolk_dtype_lanes(dtype), bits = tk_dtype_bits(tk_dtype_scalar(dtype));
+    if (lanes * bits > 256) {
+        LLVMValueRef half[2];
+        for (uint32_t i = 0, n = lanes / 2; i < 2; i++) {
+            tolk_dtype part = tolk_dtype_vec(tk_dtype_scalar(dtype), n);
+            LLVMValueRef index = LLVMConstInt(LLVMInt64TypeInContext(f->lc), i * n, 0);
+            half[i] = masked_avx2(f, part, tk_llvm_build_address(f, part, address, index, false),
+                                  tk_llvm_build_lanes(f, mask, i * n, n),
+                                  x ? tk_llvm_build_lanes(f, x, i * n, n) : NULL,
+                                  alt ? tk_llvm_build_lanes(f, alt, i * n, n) : NULL);
+            if (!half[i])
+                return NULL;
+        }
+        return x ? half[1] : tk_llvm_build_joined(f, half[0], half[1]);
+    }
     bool is_float = tolk_dtype_is_float(dtype), is_64 = bits == 64, narrow = lanes * bits == 64;
     LLVMValueRef wide_mask = mask;
     if (narrow) { /* the instructions begin with 128 bits */

@@ -60,7 +60,8 @@ expect() { # what program...
     echo "$1: $got"
 }
 
-"$cmake" -S . -B out -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" >log 2>&1 &&
+generator=$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$build/CMakeCache.txt") # no other may be here
+"$cmake" -S . -B out -G "$generator" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" >log 2>&1 &&
     "$cmake" --build out >>log 2>&1 || {
     cat log
     exit 1

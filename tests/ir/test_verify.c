@@ -324,6 +324,12 @@ static const row kernels[] = {
      "%4 = index f32 (%1, %3)\n%5 = const f32 1\n%6 = store void (%4, %5)\n"
      "%7 = barrier void (%6)\n%8 = end void (%7, %3)\n%9 = sink void (%8) {name=\"k\"}\n",
      "%7 barrier: inside range %3, whose size depends on the work-item"},
+    {"shuffle in a loop that depends on the work-item",
+     "%0 = const index 4\n%1 = param i32 (%0) {slot=0}\n"
+     "%2 = special index (%0) {name=\"lidx0\"}\n%3 = range index (%2) {axis=0}\n"
+     "%4 = cast i32 (%3)\n%5 = shuffle i32 (%4, %4)\n%6 = index i32 (%1, %3)\n"
+     "%7 = store void (%6, %5)\n%8 = end void (%7, %3)\n%9 = sink void (%8) {name=\"k\"}\n",
+     "%5 shuffle: inside range %3, whose size depends on the work-item"},
     {"barrier repeated by a loop that depends on the work-item",
      "%0 = const index 4\n%1 = buffer f32 (%0) {slot=0, space=local}\n"
      "%2 = special index (%0) {name=\"lidx0\"}\n%3 = index f32 (%1, %2)\n%4 = const f32 1\n"
@@ -628,6 +634,12 @@ static const row programs[] = {
      "%3 = cmplt bool (%1, %2)\n%4 = if void (%3)\n%5 = barrier void\n%6 = endif void (%4)\n"
      "%7 = linear void (%0, %1, %2, %3, %4, %5, %6)\n",
      "%5 barrier: inside if %4, which depends on the work-item"},
+    {"shuffle in an if that depends on the work-item",
+     "%0 = const index 4\n%1 = special index (%0) {name=\"lidx0\"}\n%2 = const index 2\n"
+     "%3 = cmplt bool (%1, %2)\n%4 = if void (%3)\n%5 = const i32 1\n"
+     "%6 = shuffle i32 (%5, %5)\n%7 = endif void (%4)\n"
+     "%8 = linear void (%0, %1, %2, %3, %4, %5, %6, %7)\n",
+     "%6 shuffle: inside if %4, which depends on the work-item"},
     {"barrier in a loop that depends on the work-item",
      "%0 = const index 4\n%1 = special index (%0) {name=\"lidx0\"}\n%2 = range index (%1) "
      "{axis=0}\n"

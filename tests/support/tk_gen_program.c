@@ -312,7 +312,7 @@ static void again(gen *s) {
         u && !tk_uop_is(u, TK_OP_SPECIAL) && !tk_uop_is(u, TK_OP_RANGE) && !tk_uop_is_const(u);
     for (uint32_t i = 0; ok && i < u->n_src; i++)
         ok = is_known(s, u->src[i]);
-    if (ok)
+    if (ok && !(s->ifs && tk_uop_is(u, TK_OP_SHUFFLE)))
         put(s, u);
 }
 
