@@ -15,7 +15,6 @@ typedef struct scarcity {
     int length;    /* of a chain of instructions */
     size_t memory; /* more bytes of address space than now */
     bool first;    /* nothing was compiled before */
-    tolk_tier tier;
 } scarcity;
 
 static size_t address_space(void) {
