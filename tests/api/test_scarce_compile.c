@@ -68,8 +68,7 @@ static int compile_with(void *arg) {
     tolk_program *p = NULL;
     tolk_error err = TOLK_ERROR_INIT;
     tolk_status st = rt_try(&r, text, &opts, &p, &err);
-    bool refused =
-        st == TOLK_E_NOMEM || (st == TOLK_E_COMPILE && strstr(err.msg, "cannot be opened"));
+    bool refused = st == TOLK_E_NOMEM || strstr(err.msg, "libtolk-llvm.so cannot be opened");
     return st == TOLK_OK ? 0 : refused ? 1 : 3;
 }
 
