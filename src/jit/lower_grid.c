@@ -246,52 +246,12 @@ static bool set_block(tk_lower *l, specials s) {
     return fold(l, "lidx0", s[LIDX], DIMS, &l->p->block[0]) != NULL;
 }
 
-/* Does the expression differ between work-items of a group, or may it? */
-static bool is_per_item(const tk_kview *v, const tolk_uop *u, bool *failed) {
-    tk_uops todo;
-    tk_vec_init(&todo, v->al);
-    bool *seen = tk_alloc_zero(v->al, v->n_ids), found = false;
-    bool ok = seen && tk_vec_push(&todo, u);
-    while (ok && todo.n && !found) {
-        const tolk_uop *x = tk_vec_pop(&todo);
-        if (seen[x->id])
-            continue;
-        seen[x->id] = true;
-        found = tk_items_lidx(x) >= 0 || tk_uop_is(x, TK_OP_SHUFFLE);
-        for (uint32_t i = 0; i < x->n_src && ok; i++)
-            ok = tk_vec_push(&todo, x->src[i]);
-    }
-    tk_vec_fini(&todo);
-    tk_alloc_free(v->al, seen, v->n_ids);
-    *failed |= !ok;
-    return found;
-}
-
-/* All threads of a warp take part in a shuffle: it may be in no loop that is of another length in
- * each of them. */
-static bool check_shuffles(tk_lower *l) {
-    const tk_kview *v = &l->v;
-    bool failed = false;
-    for (size_t k = 0; k < v->order.n; k++) {
-        const tolk_uop *u = v->order.at[k];
-        for (size_t r = 0; r < v->ranges.n && tk_uop_is(u, TK_OP_SHUFFLE); r++)
-            if (tk_kview_depends(v, u, v->ranges.at[r]) &&
-                is_per_item(v, v->ranges.at[r]->src[0], &failed)) {
-                tk_graph_fail(l->g, TOLK_E_UNSUPPORTED,
-                              "shuffle: in a loop whose size differs between work-items; on a GPU "
-                              "all of them come to each shuffle");
-                return false;
-            }
-    }
-    return !failed;
-}
-
 /* What one work-item does, all effects in order. */
 static bool groups(tk_lower *l, const tk_uops *effects) {
     specials s;
     const tolk_uop *guard;
     find_specials(&l->v, s);
-    if (!check_shuffles(l) || !set_grid(l, s, &guard) || !set_block(l, s))
+    if (!set_grid(l, s, &guard) || !set_block(l, s))
         return false;
     int scope = guard ? open_branch(l, 0, guard, NULL) : 0;
     if (scope < 0)

@@ -249,24 +249,6 @@ static void test_what_does_not_fit_a_block_is_told(void **state) {
     tk_stage_close(&s);
 }
 
-/* The loop runs lidx0 times: not all threads of a warp come to its last shuffles. */
-static void test_shuffles_in_loops_of_other_lengths_are_refused(void **state) {
-    (void)state;
-    refuses("tolk.uop 1\n"
-            "%0 = const index 32\n"
-            "%1 = param i32 (%0) {slot=0}\n"
-            "%2 = special index (%0) {name=\"lidx0\"}\n"
-            "%3 = range index (%2) {axis=0, kind=reduce}\n"
-            "%4 = cast i32 (%3)\n"
-            "%5 = const i32 1\n"
-            "%6 = shuffle i32 (%4, %5)\n"
-            "%7 = reduce i32 (%6, %3) {op=add}\n"
-            "%8 = index i32 (%1, %2)\n"
-            "%9 = store void (%8, %7)\n"
-            "%10 = sink void (%9) {name=\"uneven\"}\n",
-            "sm_80", TOLK_E_UNSUPPORTED, "shuffle: in a loop whose size differs");
-}
-
 /* Local ranges without a meeting: a block has as many threads. */
 static void test_local_ranges_are_the_threads_of_a_block(void **state) {
     (void)state;
@@ -291,7 +273,6 @@ int main(void) {
         cmocka_unit_test(test_effects_in_order_are_done_by_one_thread),
         cmocka_unit_test(test_groups_are_blocks_and_fold_where_a_dimension_is_too_large),
         cmocka_unit_test(test_what_does_not_fit_a_block_is_told),
-        cmocka_unit_test(test_shuffles_in_loops_of_other_lengths_are_refused),
         cmocka_unit_test(test_local_ranges_are_the_threads_of_a_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ else
     for _ in first second; do
         checks=$((checks + 1))
         debug 1
-        for word in 'hit Breakpoint 1,|^Breakpoint 1, ' '#0  .* tolk_kernel_spin ' '^#[1-9][0-9]* .* tolk_launch ' \
+        for word in 'hit Breakpoint 1,|^Breakpoint 1, ' '#0  .* tolk_kernel_spin ' '^#[1-9][0-9]* .* tolk_launch' \
             'tolk_kernel_spin in section .text' 'kernel spin on CPU' 'exited normally'; do
             grep -qE "$word" gdb.out || problem "gdb says no \"$word\": $(tail -n 20 gdb.out)"
         done
