@@ -313,6 +313,21 @@ static bool check_values(tk_diff *d, const tolk_uop *kernel, const tk_pipeline *
                                       : run_code(d, program, x, code, rng);
 }
 
+/* The program as it comes back from bytes: what the disk cache and files hold. */
+static bool reload(tk_diff *d, tolk_program **program) {
+    tolk_error err = TOLK_ERROR_INIT;
+    char *bytes = NULL;
+    size_t len;
+    tolk_program *loaded = NULL;
+    tolk_status st = tolk_program_save(*program, &bytes, &len, &err);
+    if (st == TOLK_OK)
+        st = tolk_program_load(d->device, bytes, len, &loaded, &err);
+    tolk_free_text(d->ctx, bytes);
+    tolk_program_unref(*program);
+    *program = loaded;
+    return same_status(d, "saving and loading", st, TOLK_OK, &err);
+}
+
 bool tk_diff_check(tk_diff *d, const tolk_uop *kernel, uint32_t target, const char *opts,
                    bool strict, uint64_t seed, bool *refused) {
     uint64_t rng = seed;
@@ -353,6 +368,8 @@ bool tk_diff_check(tk_diff *d, const tolk_uop *kernel, uint32_t target, const ch
         } else {
             good = same_status(d, "compiling", st, TOLK_OK, &err);
         }
+        if (good && program && tk_test_rand(&rng) % 4 == 0)
+            good = reload(d, &program);
     }
     bool scalars = false;
     for (size_t i = 0; i < tolk_kernel_param_count(kernel); i++) {
