@@ -311,8 +311,13 @@ static bool keeps_value(const tolk_uop *x, tolk_dtype to) {
     return to != TOLK_BOOL && b.lo >= full.lo && b.hi <= full.hi;
 }
 
-/* cast(cast(x, mid), to) = cast(x, to)? */
+/* cast(cast(x, mid), to) = cast(x, to)? Steps between f16 and f32 stay: CPUs have those two
+ * conversions of f16 and no other (jit/pass_narrow.c). */
 static bool skips(const tolk_uop *x, tolk_dtype mid, tolk_dtype to) {
+    bool from_half = tk_dtype_scalar(x->dtype) == TOLK_F16,
+         to_half = tk_dtype_scalar(to) == TOLK_F16;
+    if (tk_dtype_scalar(mid) == TOLK_F32 && from_half != to_half)
+        return false;
     bool ints = !tolk_dtype_is_float(x->dtype) && tolk_dtype_is_int(mid) && tolk_dtype_is_int(to);
     if (ints && tk_dtype_bits(to) <= tk_dtype_bits(mid))
         return true; /* the low bits are the same */

@@ -130,7 +130,7 @@ tolk_dtype tk_llvm_build_memory_dtype(tolk_dtype dtype) {
 /* Floats from their bits: no decimal form in between, NaN payloads stay. */
 static LLVMValueRef scalar_const(const tk_llvm_fn *f, tolk_dtype dtype, uint64_t bits) {
     LLVMTypeRef type = scalar_type(f, dtype);
-    if (!tolk_dtype_is_float(dtype))
+    if (!(tk_llvm_legal_type(dtype) & (TK_LEGAL_F32 | TK_LEGAL_F64)))
         return LLVMConstInt(type, bits, 0);
     LLVMTypeRef as_int =
         tk_dtype_bits(dtype) == 32 ? LLVMInt32TypeInContext(f->lc) : LLVMInt64TypeInContext(f->lc);
@@ -320,7 +320,14 @@ LLVMValueRef tk_llvm_build_convert(tk_llvm_fn *f, tk_legal_op op, tolk_dtype fro
         [TK_LEGAL_FPTRUNC] = LLVMFPTrunc, [TK_LEGAL_BITCAST] = LLVMBitCast};
     if (!x || !legal(f, op, from, to))
         return NULL;
-    return LLVMBuildCast(f->b, opcodes[op], x, tk_llvm_build_type(f, to), "");
+    LLVMTypeRef half = with_lanes(LLVMHalfTypeInContext(f->lc),
+                                  tolk_dtype_lanes(from)); /* here and nowhere else */
+    LLVMTypeRef type = tk_llvm_build_type(f, to);
+    if (op == TK_LEGAL_HALFEXT)
+        return LLVMBuildFPExt(f->b, LLVMBuildBitCast(f->b, x, half, ""), type, "");
+    if (op == TK_LEGAL_HALFTRUNC)
+        return LLVMBuildBitCast(f->b, LLVMBuildFPTrunc(f->b, x, half, ""), type, "");
+    return LLVMBuildCast(f->b, opcodes[op], x, type, "");
 }
 
 /* Bits that a lane of a mask of n lanes has in a vector register of the target, at most `most`. */
@@ -737,7 +744,8 @@ static void need_here(tk_llvm_fn *f, LLVMValueRef x, const char *constraint) {
 void tk_llvm_build_keep(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x) {
     if (!x || !LLVMIsAInstruction(x) || LLVMTypeOf(x) != tk_llvm_build_type(f, dtype))
         return; /* a constant, an argument, an address */
-    bool is_bool = tk_dtype_scalar(dtype) == TOLK_BOOL, is_float = tolk_dtype_is_float(dtype);
+    bool is_bool = tk_dtype_scalar(dtype) == TOLK_BOOL,
+         is_float = (tk_llvm_legal_type(dtype) & (TK_LEGAL_F32 | TK_LEGAL_F64)) != 0;
     uint32_t lanes = tolk_dtype_lanes(dtype), bits = is_bool ? 1 : tk_dtype_bits(dtype);
     if (is_bool && lanes > 1 && !(f->classes & TK_LEGAL_ON_AVX512)) {
         bits = mask_width(f, lanes, 32);

@@ -82,6 +82,10 @@ static LLVMValueRef wide_int(tk_llvm_fn *f, tolk_dtype from, tolk_dtype to, LLVM
 static LLVMValueRef from_float(tk_llvm_fn *f, tolk_dtype from, tolk_dtype to, LLVMValueRef x) {
     if (is_bool(to))
         return tk_llvm_build_bin(f, TK_LEGAL_FUNE, from, x, tk_llvm_build_zero(f, from));
+    if (tk_dtype_scalar(from) == TOLK_F16 || tk_dtype_scalar(to) == TOLK_F16)
+        return tk_llvm_build_convert(
+            f, tk_dtype_scalar(from) == TOLK_F16 ? TK_LEGAL_HALFEXT : TK_LEGAL_HALFTRUNC, from, to,
+            x);
     if (tolk_dtype_is_float(to))
         return tk_llvm_build_convert(
             f, tk_dtype_bits(to) > tk_dtype_bits(from) ? TK_LEGAL_FPEXT : TK_LEGAL_FPTRUNC, from,
@@ -127,6 +131,7 @@ LLVMValueRef tk_llvm_cast_bits(tk_llvm_fn *f, tolk_dtype from, tolk_dtype to, LL
         return x;
     if (is_bool(from) || is_bool(to)) /* a byte in memory, 0 or 1 once it is a bool */
         return tk_llvm_cast(f, from, to, x);
-    bool same = tolk_dtype_is_float(from) == tolk_dtype_is_float(to);
+    bool same = tolk_dtype_is_float(from) == tolk_dtype_is_float(to) ||
+                tk_dtype_bits(from) == 16; /* a code is the integer */
     return same ? x : tk_llvm_build_convert(f, TK_LEGAL_BITCAST, from, to, x);
 }

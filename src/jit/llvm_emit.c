@@ -259,6 +259,8 @@ static uint32_t alu_cost(const emitter *e, const tolk_uop *u) {
     case TK_OP_SHR:
         return lanes == 1 ? 4 : 12;
     case TK_OP_CAST:
+        if (dt == TOLK_F16 || tk_dtype_scalar(u->dtype) == TOLK_F16)
+            return 3;
         return lanes == 1 ? 4 : 12;
     default:
         return 1;

@@ -22,6 +22,7 @@ enum {
     X86 = SSE41 | TK_LEGAL_ON_SSE2,
     A64 = TK_LEGAL_ON_A64,
     FMA = TK_LEGAL_ON_FMA,
+    F16C = TK_LEGAL_ON_F16C,
     ALL = X86 | A64
 };
 
@@ -54,14 +55,15 @@ const char *tk_llvm_legal_name(tk_legal_op op) {
 uint8_t tk_llvm_legal_classes(const tk_target *target) {
     if (tk_target_is_gpu(target))
         return TK_LEGAL_ON_PTX;
-    uint8_t fma = target->fma ? TK_LEGAL_ON_FMA : 0;
+    uint8_t more = target->fma ? TK_LEGAL_ON_FMA : 0;
+    more |= target->f16c ? TK_LEGAL_ON_F16C : 0;
     if (target->arch == TK_ARCH_AARCH64)
-        return fma | TK_LEGAL_ON_A64;
+        return more | TK_LEGAL_ON_A64;
     if (target->avx512)
-        return fma | TK_LEGAL_ON_AVX512;
+        return more | TK_LEGAL_ON_AVX512;
     if (target->avx2)
-        return fma | TK_LEGAL_ON_AVX2;
-    return fma | (strstr(target->features, "+sse4.1") ? TK_LEGAL_ON_SSE41 : TK_LEGAL_ON_SSE2);
+        return more | TK_LEGAL_ON_AVX2;
+    return more | (strstr(target->features, "+sse4.1") ? TK_LEGAL_ON_SSE41 : TK_LEGAL_ON_SSE2);
 }
 
 uint8_t tk_llvm_legal_type(tolk_dtype dtype) {
@@ -73,6 +75,7 @@ uint8_t tk_llvm_legal_type(tolk_dtype dtype) {
         return I8;
     case TOLK_I16:
     case TOLK_U16:
+    case TOLK_F16:
         return I16;
     case TOLK_I32:
     case TOLK_U32:
@@ -111,6 +114,8 @@ static bool widths_fit(tk_legal_op op, uint32_t from, uint32_t to) {
 bool tk_llvm_legal(uint8_t classes, tk_legal_op op, tolk_dtype from, tolk_dtype to) {
     uint8_t type = tk_llvm_legal_type(from), result = tk_llvm_legal_type(to);
     uint32_t lanes = tolk_dtype_lanes(from);
+    if (op == TK_LEGAL_RMW && tk_dtype_scalar(from) == TOLK_F16)
+        return false; /* codes do not add up as integers do */
     for (const tk_legal_row *r = first_row(op); r < rows + N_ROWS && r->op == op; r++) {
         bool there = classes & TK_LEGAL_ON_PTX
                          ? lanes <= r->ptx && lanes * tk_dtype_bits(from) <= 128

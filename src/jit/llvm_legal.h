@@ -48,7 +48,8 @@ enum {
     TK_LEGAL_ON_AVX512 = 8,
     TK_LEGAL_ON_A64 = 16,
     TK_LEGAL_ON_FMA = 32, /* beside one of the others */
-    TK_LEGAL_ON_PTX = 64
+    TK_LEGAL_ON_PTX = 64,
+    TK_LEGAL_ON_F16C = 128 /* beside AVX2 or AVX512 */
 };
 
 typedef struct tk_legal_row {
@@ -64,9 +65,10 @@ typedef struct tk_legal_row {
 /* All rows; *n is their number. */
 const tk_legal_row *tk_llvm_legal_rows(uint32_t *n);
 const char *tk_llvm_legal_name(tk_legal_op op);
-/* What a target is: one of SSE2 .. A64, and FMA if it has it; or PTX. */
+/* What a target is: one of SSE2 .. A64, and FMA and F16C if it has them; or PTX. */
 uint8_t tk_llvm_legal_classes(const tk_target *target);
-/* The element type as a set of one; 0 if LLVM is never given such values. */
+/* The element type as a set of one; 0 if LLVM is never given such values. f16 is I16, its code:
+ * what moves values is legal of it, and the two conversions. */
 uint8_t tk_llvm_legal_type(tolk_dtype dtype);
 /* May op be built? from: dtype with lanes of the operands; to: of the result, looked at for
  * conversions only, which also must make sense: narrower, wider or as wide as op says. */

@@ -4,11 +4,12 @@
  *
  * Needs:  stage kernel, loop options applied; or a program (pass_program.c), whose list is then
  *         incomplete.
- * Leaves: no narrow float dtype anywhere; an atomic_add of one says so by its attribute "code".
- * Memory, loads, stores, selects and bitcasts are of codes, so that a NaN that is moved keeps its
- * bits; arithmetic is in f32 and rounded once more, which is exact (f32 has more than twice the
- * bits of any of them, and two); mulacc in f64, rounded to odd. Reductions of sums and products are
- * in f32 and rounded at the end.
+ * Leaves: no narrow float dtype but in pairs: where the target has F16C, which gives the bits of
+ *         ir/narrow.h, f16 stands between a bitcast from or to its code and a cast to or from f32.
+ *         An atomic_add of one says so by its attribute "code". Memory, loads, stores, selects and
+ *         bitcasts are of codes, so that a NaN that is moved keeps its bits; arithmetic is in f32
+ * and rounded once more, which is exact (f32 has more than twice the bits of any of them, and two);
+ * mulacc in f64, rounded to odd. Reductions of sums and products are in f32 and rounded at the end.
  */
 #include "ir/dtype.h"
 #include "ir/mathfn.h"
@@ -20,12 +21,22 @@
 
 typedef struct narrower {
     tolk_graph *g;
+    bool f16c;    /* the target converts f16 */
     tk_map codes; /* id of a code as it is stored -> place of the same as u32 in wide */
     tk_uops wide;
 } narrower;
 
+static const tolk_uop *cast(narrower *w, const tolk_uop *x, tolk_dtype dt) {
+    return x ? tk_uop_cast(w->g, x, dt) : NULL;
+}
+static const tolk_uop *bitcast(narrower *w, const tolk_uop *x, tolk_dtype dt) {
+    return x ? tk_uop_bitcast(w->g, x, dt) : NULL;
+}
+
 /* The code of an f32 result. */
 static const tolk_uop *rounded(narrower *w, tolk_dtype dt, const tolk_uop *x) {
+    if (w->f16c && tk_dtype_scalar(dt) == TOLK_F16)
+        return bitcast(w, cast(w, x, TOLK_F16), TOLK_U16);
     const tolk_uop *code = tk_softnarrow_round(w->g, dt, x);
     const tolk_uop *r = code ? tk_uop_cast(w->g, code, tk_softnarrow_code(dt)) : NULL;
     if (r && (!tk_vec_push(&w->wide, code) || !tk_map_put(&w->codes, r->id, w->wide.n - 1)))
@@ -35,6 +46,8 @@ static const tolk_uop *rounded(narrower *w, tolk_dtype dt, const tolk_uop *x) {
 
 /* The f32 of a code; one that was just rounded need not be made 16 bits in between. */
 static const tolk_uop *widened(narrower *w, tolk_dtype dt, const tolk_uop *code) {
+    if (w->f16c && tk_dtype_scalar(dt) == TOLK_F16)
+        return cast(w, bitcast(w, code, TOLK_F16), TOLK_F32);
     const uint64_t *at = tk_map_find(&w->codes, code->id);
     return tk_softnarrow_widen(w->g, dt, at ? w->wide.at[*at] : tk_uop_cast(w->g, code, TOLK_U32));
 }
@@ -124,7 +137,7 @@ tolk_status tk_pass_narrow(tk_pass *p, const tolk_uop **root, tolk_error *err) {
     tk_kview v;
     if (!tk_kview_init(&v, *root))
         return tk_status_nomem(err);
-    narrower w = {.g = p->g};
+    narrower w = {.g = p->g, .f16c = p->target->f16c};
     tk_map_init(&w.codes, v.al);
     tk_vec_init(&w.wide, v.al);
     bool any = false;

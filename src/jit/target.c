@@ -160,6 +160,7 @@ tolk_status tk_target_parse(const tk_host *host, const char *name, tk_target *ou
     t.avx512 = (features & AVX512) == AVX512;
     t.avx2 = (features & BIT(AVX2)) != 0;
     t.fma = !x86 || (features & BIT(FMA)) != 0;
+    t.f16c = t.avx2 && (features & BIT(F16C)) != 0;
     t.vec_bytes = t.avx512 ? 64 : t.avx2 ? 32 : 16;
     t.masked32 = t.avx512 || t.avx2;
     t.masked8 = t.avx512;

@@ -24,6 +24,7 @@ typedef struct tk_target {
                           */
     uint32_t vec_bytes;  /* widest vector register used: 16, 32, 64 */
     bool fma;            /* fused multiply-add in hardware */
+    bool f16c;           /* conversions between f16 and f32 in hardware, with AVX2 */
     bool avx2;
     bool avx512;           /* F, BW, DQ, VL, CD together */
     bool masked32;         /* masked loads and stores of 32- and 64-bit lanes (AVX2, AVX-512) */
