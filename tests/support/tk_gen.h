@@ -29,9 +29,8 @@ void tk_gen_fill(const tolk_param_info *param, int64_t n, uint64_t seed, void *d
 int64_t tk_gen_scalar(const tolk_param_info *param, unsigned which, uint64_t seed);
 
 /* Replace parts of a kernel by simpler ones as long as fails(kernel) stays true: fewer stores,
- * operands instead of operations, smaller constants. Returns the smallest found; a program as it
- * is.
- */
+ * operands instead of operations, smaller constants; of a program, fewer instructions. Returns the
+ * smallest found. */
 const tolk_uop *tk_gen_shrink(const tolk_uop *kernel, bool (*fails)(const tolk_uop *, void *),
                               void *user);
 
