@@ -46,13 +46,17 @@ void __tsan_release(void *at);
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 typedef uint32_t fp_env;
+enum { FP_PLAIN = 0x1f80, FP_RAISED = 0x3f }; /* nearest, denormals kept, exceptions masked */
+/* Writing the register takes as long as a small launch, reading it does not. */
 static fp_env fp_enter(void) {
     fp_env old = _mm_getcsr();
-    _mm_setcsr(0x1f80); /* nearest, denormals kept, all exceptions masked */
+    if ((old & ~(fp_env)FP_RAISED) != FP_PLAIN)
+        _mm_setcsr(FP_PLAIN);
     return old;
 }
 static void fp_leave(fp_env old) {
-    _mm_setcsr(old);
+    if (_mm_getcsr() != old)
+        _mm_setcsr(old);
 }
 #else
 typedef uint64_t fp_env;

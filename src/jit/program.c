@@ -158,6 +158,30 @@ static tolk_status check_span(const tolk_program *p, const bool *wraps, tolk_err
                           p->meta.strings + p->meta.head->name);
 }
 
+/* The buffers of a program with constant sizes, if these are sizes. */
+static tolk_status describe_bufs(tolk_program *p, tolk_error *err) {
+    const tk_meta *h = p->meta.head;
+    if (!h->n_bufs)
+        return TOLK_OK;
+    p->buf = tk_alloc(&p->ctx->al, h->n_bufs * sizeof *p->buf);
+    if (!p->buf)
+        return tk_status_nomem(err);
+    for (size_t i = 0, b = 0; b < h->n_bufs; i++) {
+        const tk_meta_param *m = &p->meta.params[i];
+        if (m->is_scalar)
+            continue;
+        int64_t elems = p->values[m->size];
+        p->buf[b].stored = m->stored;
+        if (elems < 0 ||
+            !tk_mul_size((size_t)elems, tolk_dtype_bytes(m->dtype), &p->buf[b++].bytes)) {
+            tk_alloc_free(&p->ctx->al, p->buf, h->n_bufs * sizeof *p->buf);
+            p->buf = NULL;
+            return TOLK_OK;
+        }
+    }
+    return TOLK_OK;
+}
+
 /* Look at a binary's bytes and evaluate what does not change between launches. */
 static tolk_status open_program(tolk_program *p, tolk_error *err) {
     size_t len;
@@ -174,6 +198,7 @@ static tolk_status open_program(tolk_program *p, tolk_error *err) {
         bool wraps[TK_EXPR_MAX_STEPS];
         tk_expr_eval(p->meta.steps, h->n_steps, NULL, p->values, wraps);
         TK_TRY(check_span(p, wraps, err));
+        TK_TRY(describe_bufs(p, err));
     }
     if (h->is_ptx) { /* for a driver to load */
         p->code_bytes = h->object_bytes - 1;
@@ -196,6 +221,8 @@ static void free_program(tolk_program *p) {
     tk_tier_end(ctx, p->tier);
     if (p->values)
         tk_alloc_free(&ctx->al, p->values, p->meta.head->n_steps * sizeof *p->values);
+    if (p->buf)
+        tk_alloc_free(&ctx->al, p->buf, p->meta.head->n_bufs * sizeof *p->buf);
     if (p->binary)
         tk_binary_unref(ctx, p->binary);
     tk_alloc_free(&ctx->al, p, sizeof *p);
@@ -559,6 +586,26 @@ static tolk_status check_alias(const tolk_program *p, void *const *bufs, const i
     return TOLK_OK;
 }
 
+/* Are the buffers certainly good: large enough, and apart? Where not, check_buffers() and
+ * check_alias() look closer. */
+static bool bufs_are_good(const tolk_program *p, void *const *bufs, const size_t *bytes) {
+    const tk_launch_buf *buf = p->buf;
+    size_t n = p->meta.head->n_bufs;
+    if (!buf)
+        return n == 0;
+    for (size_t a = 0; a < n; a++) {
+        if (bytes[a] < buf[a].bytes || !bufs[a])
+            return false;
+        uintptr_t x = (uintptr_t)bufs[a];
+        for (size_t b = 0; buf[a].stored && b < n; b++) {
+            uintptr_t y = (uintptr_t)bufs[b];
+            if (a != b && x < y + buf[b].bytes && y < x + buf[a].bytes)
+                return false;
+        }
+    }
+    return true;
+}
+
 static tolk_status report_fault(const tolk_program *p, const tk_launch *l, tolk_error *err) {
     char who[192];
     for (size_t i = 0; i < (size_t)p->meta.head->n_bufs + p->meta.head->n_vals; i++) {
@@ -636,8 +683,10 @@ tolk_status tolk_launch_with(const tolk_program *program, void *const *bufs, con
         values = own;
         TK_TRY(check_span(p, wraps, err));
     }
-    TK_TRY(check_buffers(p, bufs, bytes, values, p->constant ? NULL : wraps, err));
-    TK_TRY(check_alias(p, bufs, values, err));
+    if (!bufs_are_good(p, bufs, bytes)) {
+        TK_TRY(check_buffers(p, bufs, bytes, values, p->constant ? NULL : wraps, err));
+        TK_TRY(check_alias(p, bufs, values, err));
+    }
     if (p->tier)
         tk_tier_launch(p);
     tk_launch l = {.fn = atomic_load_explicit(&p->fn, memory_order_acquire),

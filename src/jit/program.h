@@ -9,6 +9,12 @@
 #include "jit/cache.h"
 #include "jit/meta.h"
 
+/* What a launch looks at for each buffer. */
+typedef struct tk_launch_buf {
+    size_t bytes;
+    bool stored;
+} tk_launch_buf;
+
 struct tolk_program {
     _Atomic uint32_t refs;
     tolk_ctx *ctx;
@@ -17,6 +23,7 @@ struct tolk_program {
     tk_meta_view meta;       /* into the binary's bytes */
     bool constant;           /* no size depends on a scalar: values holds them all */
     int64_t *values;         /* n_steps */
+    tk_launch_buf *buf;      /* n_bufs; NULL: sizes depend on scalars, or do not fit */
     _Atomic tk_kernel_fn fn; /* what a launch runs; changes once where there is a tier */
     tolk_cached cached;
     uint64_t compile_ns;
