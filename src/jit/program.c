@@ -687,13 +687,14 @@ tolk_status tolk_launch_with(const tolk_program *program, void *const *bufs, con
         TK_TRY(check_buffers(p, bufs, bytes, values, p->constant ? NULL : wraps, err));
         TK_TRY(check_alias(p, bufs, values, err));
     }
+    double work = work_of(h, values);
     if (p->tier)
-        tk_tier_launch(p);
+        tk_tier_launch(p, work);
     tk_launch l = {.fn = atomic_load_explicit(&p->fn, memory_order_acquire),
                    .bufs = bufs,
                    .vals = vals,
                    .span = values[h->span],
-                   .work = work_of(h, values),
+                   .work = work,
                    .pieces = h->pieces,
                    .scratch_bytes = (size_t)values[h->scratch_bytes],
                    .scratch_per_thread = h->scratch_per_thread != 0,

@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct tk_tier {
-    _Atomic uint32_t launches;
+    _Atomic uint32_t heat; /* work of the launches so far; HOT: better code was asked for */
     _Atomic bool done;
     char *text, *opts, *name; /* copies; opts, name of the target NULL: none were given */
     size_t n_text, n_opts, n_name;
@@ -27,6 +27,7 @@ typedef struct job {
 } job;
 
 enum { WORK_STACK = 1 << 20 }; /* compilations make threads of their own */
+enum { HOT = TK_TIER_WORK, ONE_LAUNCH = HOT / TK_TIER_LAUNCHES };
 
 typedef struct tiers {
     pthread_mutex_t lock;
@@ -201,10 +202,16 @@ static void ask(tolk_program *p) {
     }
 }
 
-void tk_tier_launch(const tolk_program *p) {
+void tk_tier_launch(const tolk_program *p, double work) {
     struct tk_tier *t = p->tier;
-    if (atomic_load_explicit(&t->launches, memory_order_relaxed) >= TK_TIER_LAUNCHES)
-        return;
-    if (atomic_fetch_add_explicit(&t->launches, 1, memory_order_relaxed) + 1 == TK_TIER_LAUNCHES)
+    uint32_t old = atomic_load_explicit(&t->heat, memory_order_relaxed), now;
+    uint32_t more = work < HOT - ONE_LAUNCH ? ONE_LAUNCH + (uint32_t)work : HOT;
+    do {
+        if (old >= HOT)
+            return;
+        now = old + more; /* at most twice HOT */
+    } while (!atomic_compare_exchange_weak_explicit(&t->heat, &old, now, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    if (now >= HOT)
         ask((tolk_program *)p); /* a reference is its own business */
 }

@@ -8,7 +8,10 @@
 
 #include "jit/program.h"
 
-enum { TK_TIER_LAUNCHES = 8 /* after so many a kernel is worth it */ };
+/* A kernel is worth better code after this many launches, or as soon as their work, in operations
+ * plus bytes, is as much: with full code that takes a few milliseconds, as long as making it does.
+ */
+enum { TK_TIER_LAUNCHES = 8, TK_TIER_WORK = 1 << 28 };
 
 /* Let p, which has quick code, get better code one day.
  *
@@ -17,8 +20,8 @@ enum { TK_TIER_LAUNCHES = 8 /* after so many a kernel is worth it */ };
  */
 tolk_status tk_tier_begin(tolk_program *p, const char *text, size_t len, const tk_target *target,
                           const tolk_compile_opts *opts, tolk_error *err);
-/* p, which has a tier, is launched. Threads: any. */
-void tk_tier_launch(const tolk_program *p);
+/* p, which has a tier, is going to be launched; work: operations plus bytes. Threads: any. */
+void tk_tier_launch(const tolk_program *p, double work);
 /* Has p its final code? */
 bool tk_tier_is_done(const tolk_program *p);
 /* The last reference of p is gone; NULL does nothing. */

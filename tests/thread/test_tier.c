@@ -79,6 +79,38 @@ static void test_auto_begins_quick_and_becomes_full_when_it_is_launched_often(vo
     tolk_program_unref(again);
 }
 
+/* y[i] = the largest x[i] k of k < 2^22, for 64 i: one launch is as much work as many small ones.
+ */
+static void test_auto_becomes_full_after_one_long_launch(void **state) {
+    (void)state;
+    static const char text[] =
+        "tolk.uop 1\n%0 = const index 64\n%1 = param f32 (%0) {slot=0, name=\"y\"}\n"
+        "%2 = param f32 (%0) {slot=1, name=\"x\"}\n%3 = range index (%0) {axis=0, kind=global}\n"
+        "%4 = index f32 (%2, %3)\n%5 = load f32 (%4)\n%6 = const index 4194304\n"
+        "%7 = range index (%6) {axis=1, kind=reduce}\n%8 = cast f32 (%7)\n%9 = mul f32 (%5, %8)\n"
+        "%10 = reduce f32 (%9, %7) {op=max}\n%11 = index f32 (%1, %3)\n"
+        "%12 = store void (%11, %10)\n%13 = end void (%12, %3)\n"
+        "%14 = sink void (%13) {name=\"long\"}\n";
+    enum { M = 64 };
+    float x[M], y[M];
+    for (int i = 0; i < M; i++)
+        x[i] = (float)(i + 1);
+    tolk_program *p = compile(&r, text, TOLK_TIER_AUTO);
+    double flops, bytes, start = rt_now();
+    assert_int_equal(tolk_program_estimate(p, NULL, 0, &flops, &bytes), TOLK_OK);
+    assert_true(flops + bytes > 1 << 28);
+    assert_int_equal(info_of(p).tier, TOLK_TIER_QUICK);
+    assert_int_equal(
+        tolk_launch(p, (void *[]){y, x}, (size_t[]){sizeof y, sizeof x}, 2, NULL, 0, NULL),
+        TOLK_OK);
+    while (info_of(p).tier != TOLK_TIER_FULL && rt_now() - start < MOST_SECONDS)
+        rt_sleep(0.001);
+    assert_int_equal(info_of(p).tier, TOLK_TIER_FULL);
+    for (int i = 0; i < M; i++)
+        assert_true(y[i] == (float)(i + 1) * 4194303);
+    tolk_program_unref(p);
+}
+
 static void *launch_often(void *p) {
     for (int i = 0; i < 400; i++)
         if (!rt_scale_is(p, N, 7))
@@ -144,6 +176,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tiers_that_are_forced_are_what_is_made),
         cmocka_unit_test(test_auto_begins_quick_and_becomes_full_when_it_is_launched_often),
+        cmocka_unit_test(test_auto_becomes_full_after_one_long_launch),
         cmocka_unit_test(test_auto_changes_the_code_under_launches_of_many_threads),
         cmocka_unit_test(test_auto_programs_may_go_at_any_time),
         cmocka_unit_test(test_the_environment_says_which),
