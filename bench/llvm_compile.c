@@ -5,8 +5,9 @@
  * with a ready module: object emission at the same level, then ORC with its own memory manager.
  * tolk's clock covers all, from the graph to the callable function.
  *
- * Then tolk alone: the quick tier, and the first compilation of a kernel in a process whose code is
- * in the disk cache. bench/start.sh times whole processes.
+ * Before, the first compilation of the process, which opens LLVM; in the quick tier if there is an
+ * argument. Then tolk alone: the quick tier, and the first compilation of a kernel in a process
+ * whose code is in the disk cache. bench/start.sh times whole processes.
  */
 #include "bench.h"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # What README.md shows is what happens: its kernel, its program and their outputs. Times, widths and
-# loop options depend on the machine and are not compared.
+# loop options depend on the machine and are not compared. The commands of docs/performance.md are there.
 . "$(dirname "$0")/lib.sh"
 export TOLK_CACHE_DIR=$work/cache
 
@@ -41,6 +41,25 @@ case ${ASAN_OPTIONS:-}${TSAN_OPTIONS:-} in
     same want.txt out
     ;;
 esac
+
+# docs/performance.md: each program and file of its commands is made from here; the short ones run
+awk '$0 == "```" { inside = 0 } inside { print } $0 == "```sh" { inside = 1 }' "$src/docs/performance.md" >measure.txt
+[ -s measure.txt ] || problem 'docs/performance.md has no commands'
+grep -oE '[^ ]*/[^ ]*' measure.txt | sort -u | while read -r path; do
+    made=$(sed -E -e 's|^build/release/bench/(.*)|bench/\1.c|' -e 's|^build/release/tolk-jit$|tools/main.c|' \
+        -e 's|^build/release/tests/test_([a-z]*)_(.*)|tests/\1/test_\2.c|' <<<"$path")
+    [ -f "$src/$made" ] || echo "$path"
+done >missing.txt
+[ -s missing.txt ] && problem "docs/performance.md names what is not there: $(tr '\n' ' ' <missing.txt)"
+grep -qxF 'bash bench/start.sh build/release/tolk-jit examples/scale.uop x=1.5' measure.txt ||
+    problem 'the command that times a start'
+expect 0 bash "$src/bench/start.sh" "$jit" "$examples/scale.uop" x=1.5
+has 'process start to first result, warm disk: '
+if [ -x "$TOLK_TEST_BUILD/bench/llvm_compile" ]; then
+    expect 0 "$TOLK_TEST_BUILD/bench/llvm_compile" quick
+    has '| first compile of the process, LLVM opened: '
+    has '| compile 64 FMAs: from disk: '
+fi
 
 # every file it points to exists
 grep -oE '\]\([^)]*\)' "$src/README.md" | tr -d ']()' | while read -r path; do
