@@ -92,7 +92,7 @@ set_target_properties(tolk_llvm_module PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME 
                                                   LINK_DEPENDS ${map})
 target_link_libraries(tolk_llvm_module PRIVATE tolk_flags tolk_llvm_needs ${tolk_module_llvm}
                                                PkgConfig::XXHASH Threads::Threads ${CMAKE_DL_LIBS} m)
-target_link_options(tolk_llvm_module PRIVATE -Wl,--version-script=${map})
+target_link_options(tolk_llvm_module PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete)
 # src/jit/llvm_opening.c runs before the initializers of LLVM, wherever they are.
 if(TOLK_LLVM_STATIC)
     target_link_options(tolk_llvm_module PRIVATE -Wl,--gc-sections)
@@ -125,7 +125,8 @@ target_include_directories(tolk PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/i
 target_link_libraries(tolk PRIVATE $<BUILD_INTERFACE:tolk_flags> $<BUILD_INTERFACE:tolk_deps_core>)
 
 set(map ${PROJECT_SOURCE_DIR}/cmake/libtolk.map)
-target_link_options(tolk PRIVATE -Wl,--version-script=${map})
+# Its threads may be at work when a host drops it: it stays where it is.
+target_link_options(tolk PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete)
 set_target_properties(tolk PROPERTIES LINK_DEPENDS ${map})
 
 add_library(tolk_static STATIC ${tolk_objects} $<TARGET_OBJECTS:tolk_llvm>

@@ -109,8 +109,8 @@ TOLK_API tolk_status tolk_program_estimate(const tolk_program *program, const in
 
 /* Write a program out, to be loaded by another process without compiling: ahead of time.
  *
- *   bytes, len: the whole of it, machine code included; _file: into a file, which is replaced only
- *   when all is written.
+ *   bytes, len: the whole of it, machine code included; _file: into a regular file, which is
+ *   replaced only when all is written.
  * A saved program has a checksum, the version of its format and the CPU features it needs.
  * Owner:   of *bytes the caller, tolk_free_text().
  * Errors:  TOLK_E_NOMEM, TOLK_E_IO.

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -106,8 +107,8 @@ static int open_beside(tolk_ctx *ctx, const char *path, char **temp) {
     return -1;
 }
 
-tolk_status tk_file_write(tolk_ctx *ctx, const char *path, const void *bytes, size_t n,
-                          tolk_error *err) {
+static tolk_status replace(tolk_ctx *ctx, const char *path, const void *bytes, size_t n,
+                           tolk_error *err) {
     char *temp;
     int fd = open_beside(ctx, path, &temp), why = errno;
     if (fd < 0)
@@ -126,4 +127,19 @@ tolk_status tk_file_write(tolk_ctx *ctx, const char *path, const void *bytes, si
         unlink(temp);
     tk_strbuf_text_free(&ctx->al, temp);
     return ok ? TOLK_OK : io_error(err, "write", path, why);
+}
+
+tolk_status tk_file_write(tolk_ctx *ctx, const char *path, const void *bytes, size_t n,
+                          tolk_error *err) {
+    struct stat s;
+    if (stat(path, &s) != 0)
+        return replace(ctx, path, bytes, n, err);
+    if (!S_ISREG(s.st_mode))
+        return tk_status_fail(err, TOLK_E_IO, TK_NO_NODE,
+                              "cannot write \"%.120s\": expected a regular file", path);
+    /* Behind a link it is the file that is replaced. */
+    char *file = realpath(path, NULL);
+    tolk_status st = file ? replace(ctx, file, bytes, n, err) : io_error(err, "write", path, errno);
+    free(file);
+    return st;
 }

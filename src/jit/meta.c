@@ -34,8 +34,9 @@ static bool is_size(const tk_kview *v, const tolk_uop *size) {
     bool ok = tk_vec_push(&todo, size);
     while (ok && todo.n) {
         const tolk_uop *u = tk_vec_pop(&todo);
-        ok = !tk_uop_is(u, TK_OP_LOAD) && !tk_uop_is(u, TK_OP_SPECIAL) &&
-             looks++ < TK_EXPR_MAX_STEPS;
+        bool leaf = tk_uop_is(u, TK_OP_CONST) || tk_uop_is(u, TK_OP_PARAM);
+        ok = (leaf || tk_op_is_alu(tk_uop_op(u))) && !tk_uop_is(u, TK_OP_BITCAST) &&
+             tk_uop_lanes(u) == 1 && looks++ < TK_EXPR_MAX_STEPS;
         for (uint32_t i = 0; i < u->n_src && ok; i++)
             ok = tk_vec_push(&todo, u->src[i]);
     }
@@ -207,8 +208,13 @@ static tolk_status write_all(writer *w, const tk_kview *v, const void *object, s
     TK_TRY(add_expr(w, count_bytes(w, v, true), &head.stored_bytes, err));
     head.name = add_string(w, tolk_kernel_name(sink));
     head.opts = add_string(w, w->p->pass.applied);
-    if (tk_uop_is(sink, TK_OP_SINK))
-        TK_TRY(tk_access_inplace(w->p->kernel, &w->pairs));
+    if (tk_uop_is(sink, TK_OP_SINK)) {
+        tolk_status st = tk_access_inplace(w->p->kernel, &w->pairs);
+        if (st == TOLK_E_LIMIT) /* nobody knows: then no two may be one memory */
+            w->pairs.n = 0;
+        else if (st != TOLK_OK)
+            return tk_status_nomem(err);
+    }
     head.n_steps = (uint32_t)w->steps.n;
     head.n_pairs = (uint32_t)w->pairs.n;
     while (w->strings.n % 8)

@@ -37,6 +37,7 @@ typedef struct tk_meta {
     uint16_t span, flops, loaded_bytes, stored_bytes, scratch_bytes; /* value numbers */
     uint8_t scratch_per_thread;                                      /* else one for all */
     uint8_t dynamic; /* 1: there is a dynamic local buffer, behind the scratch bytes */
+    uint8_t pad[4];  /* 0, so that all bytes are something */
     uint64_t object_bytes;
     uint64_t frame_bytes; /* of the function's stack frame, where more than a page, else 0 */
     int64_t pieces;       /* iterations before the barrier; 0: there is none */
@@ -46,6 +47,7 @@ typedef struct tk_meta {
     uint16_t grid[3], block[3];
     uint32_t is_ptx;
 } tk_meta;
+_Static_assert(sizeof(tk_meta) == 104 && sizeof(tk_meta_param) == 40, "no holes");
 
 /* The parts of a run of bytes that was checked; pointers into it. */
 typedef struct tk_meta_view {

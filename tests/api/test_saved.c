@@ -237,6 +237,24 @@ static void test_files(void **state) {
     assert_non_null(strstr(err.msg, "No such file or directory"));
     assert_int_equal(tolk_program_load_file(r.cpu, dir, &q, &err), TOLK_E_IO);
     assert_int_equal(tolk_program_load_file(r.cpu, "/dev/zero", &q, &err), TOLK_E_IO);
+    /* a link stays one, and what is no file stays what it is */
+    char link[512], pipe[512];
+    struct stat s;
+    snprintf(link, sizeof link, "%s/link", dir);
+    snprintf(pipe, sizeof pipe, "%s/pipe", dir);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(tolk_program_save_file(p, link, &err), TOLK_OK);
+    assert_int_equal(lstat(link, &s), 0);
+    assert_true(S_ISLNK(s.st_mode));
+    assert_int_equal(tolk_program_load_file(r.cpu, path, &q, &err), TOLK_OK);
+    tolk_program_unref(q);
+    assert_int_equal(tolk_program_save_file(p, pipe, &err), TOLK_E_IO);
+    assert_non_null(strstr(err.msg, "expected a regular file"));
+    assert_int_equal(lstat(pipe, &s), 0);
+    assert_true(S_ISFIFO(s.st_mode));
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(unlink(pipe), 0);
     /* nothing but the file is left */
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(dir), 0);

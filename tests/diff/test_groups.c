@@ -266,6 +266,19 @@ static void test_a_register_that_only_some_work_items_store_to_is_kept(void **st
                   &arg, 1, NULL, 0, TOLK_OK);
 }
 
+/* A loop's size may be any index, also a lane of a vector. */
+static void test_a_loop_as_long_as_a_lane_says(void **state) {
+    (void)state;
+    static const int32_t want[3] = {0, 1, 2};
+    tk_kernel_arg arg = {TOLK_I32, 3, NULL, want, NULL};
+    tk_kernel_run("tolk.uop 1\n%0 = const index 3\n%1 = param i32 (%0) {slot=0}\n"
+                  "%2 = const index 1\n%3 = stack indexx2 (%2, %0)\n%4 = index index (%3, %2)\n"
+                  "%5 = range index (%4) {axis=0}\n%6 = index i32 (%1, %5)\n%7 = cast i32 (%5)\n"
+                  "%8 = store void (%6, %7)\n%9 = end void (%5)\n"
+                  "%10 = linear void (%0, %1, %2, %3, %4, %5, %6, %7, %8, %9) {name=\"lane\"}\n",
+                  &arg, 1, NULL, 0, TOLK_OK);
+}
+
 /* inbounds=true in a text proves nothing: what is outside is dropped and reported. */
 static void test_a_claim_of_bounds_in_a_text_is_checked(void **state) {
     (void)state;
@@ -291,6 +304,7 @@ int main(void) {
         cmocka_unit_test(test_sizes_from_the_reserved_variables),
         cmocka_unit_test(test_accesses_out_of_local_memory_are_reported),
         cmocka_unit_test(test_a_register_that_only_some_work_items_store_to_is_kept),
+        cmocka_unit_test(test_a_loop_as_long_as_a_lane_says),
         cmocka_unit_test(test_a_claim_of_bounds_in_a_text_is_checked),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
