@@ -265,7 +265,7 @@ static tolk_status run_groups(tk_interp *in) {
     if (!in->local)
         return tk_status_fail(in->err, TOLK_E_NOMEM, TK_NO_NODE,
                               "there is no memory for the %zu bytes of local memory of this kernel",
-                              in->plan.local_bytes);
+                              in->plan.local_asked);
     if (!in->items || !in->run_memory)
         return tk_status_nomem(in->err);
     memset(in->run_memory, FRESH, in->plan.run_bytes);

@@ -91,6 +91,9 @@ static tolk_status add_buffer(builder *b, const tolk_uop *u, int32_t *out) {
         size_t bytes = (size_t)f.scalars * tolk_dtype_bytes(f.dt);
         if (!tk_add_size(*total, (bytes + 15) & ~(size_t)15, total))
             return refuse(b, TOLK_E_LIMIT, u, "too much scratch memory");
+        if (total == &plan->local_bytes)
+            plan->local_asked +=
+                tk_uop_int(u, TK_A_BUFFER_DYNAMIC) ? b->in->args->dynamic_bytes : bytes;
     }
     *out = (int32_t)plan->bufs.n;
     return tk_vec_push(&plan->bufs, f) ? TOLK_OK : tk_status_nomem(b->in->err);

@@ -61,6 +61,7 @@ typedef struct tk_interp_plan {
     /* Programs: node of each instruction, and for RANGE END IF ENDIF the other's position. */
     TK_VEC(uint32_t) order, match;
     size_t run_bytes, local_bytes, reg_bytes;
+    size_t local_asked; /* local_bytes before each buffer was rounded up, for messages */
     uint32_t n_ranges;
 } tk_interp_plan;
 
