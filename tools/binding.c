@@ -88,6 +88,9 @@ static int read_number(tolk_ctx *ctx, tolk_dtype dtype, const char *flag, const 
     case TK_NUMBER_SYNTAX:
         break;
     }
+    if (dtype == TOLK_BOOL)
+        return tk_report_usage("%s %s=%.200s: expected %s%s", flag, a->name, text,
+                               also[0] ? "true, false" : "true or false", also);
     return tk_report_usage("%s %s=%.200s: expected a number of dtype %s%s", flag, a->name, text,
                            tolk_dtype_name(a->info.dtype), also);
 }
@@ -407,12 +410,18 @@ static int bind_scalars(tolk_ctx *ctx, const tolk_uop *kernel, const tk_binding_
                                    a->info.max);
         if (!a->has_value)
             return tk_report_usage("variable %s of kernel %s has no value: expected --set "
-                                   "%s=NUMBER of dtype %s",
+                                   "%s=%s of dtype %s",
                                    a->name, tolk_kernel_name(kernel), a->name,
+                                   a->info.dtype == TOLK_BOOL ? "true or false" : "NUMBER",
                                    tolk_dtype_name(a->info.dtype));
         b->vals[b->n_vals++] = a->value;
     }
     return code;
+}
+
+static int same_output(const char *a, const char *b) {
+    int name_a = tk_session_is_name(a), name_b = tk_session_is_name(b);
+    return name_a || name_b ? !strcmp(a, b) : tk_source_same_output(a, b);
 }
 
 int tk_binding_make(tolk_ctx *ctx, const tolk_uop *kernel, const tk_binding_request *request,
@@ -433,6 +442,11 @@ int tk_binding_make(tolk_ctx *ctx, const tolk_uop *kernel, const tk_binding_requ
                                    tolk_kernel_name(kernel));
         if (!code && a->out)
             code = tk_report_usage("--out %s is given twice", a->name);
+        for (size_t k = 0; k < b.n && !code; k++)
+            if (b.args[k].out && same_output(b.args[k].out, path))
+                code = tk_report_usage("--out %s=%.300s: %s goes there, too: expected another %s",
+                                       a->name, path, b.args[k].name,
+                                       tk_session_is_name(path) ? "name" : "file");
         if (!code)
             a->out = path;
     }

@@ -7,9 +7,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -26,7 +28,7 @@ static int print_device(tolk_ctx *ctx, size_t i, int json) {
     if (st)
         return tk_report_error(NULL, st, &err);
     if (json) {
-        fwrite(info, 1, len, stdout);
+        tk_json_text(stdout, info, len);
     } else {
         printf("%s\n", tolk_device_name(device));
         tk_json_print_flat(stdout, info, len);
@@ -118,7 +120,7 @@ static void on_log(void *user, tolk_log_level level, const char *text) {
 }
 
 typedef struct disk_cache {
-    char dir[4096]; /* "": none */
+    char dir[PATH_MAX + 1]; /* "": none; a longer path is cut, and too long still */
     uint64_t entries, bytes, free_bytes;
     int writable;
 } disk_cache;
@@ -139,9 +141,17 @@ static int is_missing(const char *path) {
     return access(path, F_OK) && errno == ENOENT;
 }
 
+/* Why the library refused the directory. Of one that others may write to, its log says so. */
+static void explain_refusal(const char *dir, problems *p) {
+    struct stat st;
+    int error = stat(dir, &st) ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    if (error)
+        add_problem(p, "the cache directory %.400s is not used: %s", dir, strerror(error));
+}
+
 /* Could a directory that is missing be made? Tried with one of another name, which goes at once. */
 static int can_be_made(const char *dir) {
-    char parent[4096 + 32];
+    char parent[PATH_MAX + 32];
     snprintf(parent, sizeof parent, "%.4095s", dir);
     do {
         char *slash = strrchr(parent, '/');
@@ -242,7 +252,7 @@ static void check_names(problems *p) {
 static void print_doctor_json(const char *info, size_t len, const disk_cache *c,
                               const cuda_driver *cuda, const problems *p) {
     printf("{\"library\": ");
-    fwrite(info, 1, len, stdout);
+    tk_json_text(stdout, info, len);
     printf(", \"disk_cache\": {\"dir\": ");
     if (c->dir[0])
         tk_json_string(stdout, c->dir);
@@ -282,9 +292,8 @@ static void print_doctor_text(const char *info, size_t len, const disk_cache *c,
     else
         printf("  not found: %s\n", cuda->why);
     printf("problems\n");
-    /* Of a directory that was refused, the log says why: that it is not used is no second problem.
-     */
-    if (!has_problem(p, "cache directory \""))
+    /* Of a directory that was refused, it was said why: that there is none is no second problem. */
+    if (!has_problem(p, "cache directory \"") && !has_problem(p, "the cache directory "))
         tk_json_print_problems(stdout, "  ", info, len);
     for (size_t i = 0; i < p->n; i++)
         printf("  %s\n", p->text[i]);
@@ -325,8 +334,10 @@ int tk_cmd_doctor(int argc, char **argv) {
         if (!tolk_cache_get_stats(ctx, &stats)) {
             cache.entries = stats.disk_entries;
             cache.bytes = stats.disk_bytes;
-            if (!stats.disk_dir[0] && !opts.no_disk_cache)
-                cache.dir[0] = 0; /* refused */
+            if (cache.dir[0] && !stats.disk_dir[0] && !opts.no_disk_cache) {
+                explain_refusal(cache.dir, &found);
+                cache.dir[0] = 0;
+            }
         }
         check_cache(&cache, &found);
         check_kernel(opts, &found);

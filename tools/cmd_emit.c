@@ -48,6 +48,10 @@ static int read_kind(const char *name, const char *header, const char *out, tolk
     if (!code && header && *kind != TOLK_EMIT_OBJ && *kind != TOLK_EMIT_ASM)
         code = tk_report_usage("emit: --header: expected --emit=obj or --emit=asm with it "
                                "(--emit=header makes the header alone)");
+    if (!code && header && tk_source_same_output(header, out))
+        code = tk_report_usage("emit: --header %.300s: the other output goes there, too: expected "
+                               "another file%s",
+                               header, out ? "" : ", or -o FILE");
     if (!code && *kind == TOLK_EMIT_OBJ && !out && isatty(STDOUT_FILENO))
         code = tk_report_usage("emit: an object is binary: expected -o FILE or a pipe");
     return code;

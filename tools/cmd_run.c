@@ -46,7 +46,7 @@ static int run_kernel(const char *path, const tolk_uop *kernel, const tolk_progr
         if (st)
             code = tk_report_error(path, st, &err);
         else if (tk_interrupt_seen())
-            code = TOOL_INTERRUPTED;
+            code = tk_report_interrupted();
     }
     if (!code) {
         qsort(us, (size_t)repeat, sizeof *us, by_value);
@@ -189,7 +189,7 @@ static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
         if (tolk_program_estimate(program, binding.vals, binding.n_vals, &r.flops, &r.bytes))
             r.flops = -1;
         if (tk_interrupt_seen())
-            code = TOOL_INTERRUPTED;
+            code = tk_report_interrupted();
     }
     if (!code)
         code = run_kernel(path, kernel, program, &binding, &launch, f->repeat, &r.run);

@@ -164,7 +164,7 @@ static int launch_and_compare(job *j, tolk_device *device, const char *target, c
         tolk_launch_with(program, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, &opts, &err);
     tk_interrupt_watch(NULL);
     if (st == TOLK_E_CANCELLED || tk_interrupt_seen())
-        return TOOL_INTERRUPTED;
+        return tk_report_interrupted();
     if (st && st != TOLK_E_RANGE)
         return tk_report_error(j->path, st, &err);
     if (st != expected) {

@@ -71,6 +71,22 @@ static void offer_flags(found *f, const char *command) {
     }
 }
 
+/* Lines of the help that begin with two spaces and a small letter: "  stats    ...". How many. */
+static size_t offer_words(found *f, const char *command, int at_word) {
+    const char *help = tk_command_help(command);
+    size_t n = 0;
+    for (const char *line = help; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        char word[64];
+        if (strncmp(line, "  ", 2) || line[2] < 'a' || line[2] > 'z')
+            continue;
+        n++;
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(line + 2, " \n"), line + 2);
+        if (at_word)
+            offer(f, "", word, "");
+    }
+    return n;
+}
+
 /* Values of a flag that its help lists: "  --bounds check|trust   ...". */
 static void offer_values(found *f, const char *command, const char *flag) {
     const char *help = tk_command_help(command);
@@ -154,7 +170,9 @@ size_t tk_complete(const char *line, size_t cursor, char **out, size_t max, size
         offer_flags(&f, name);
     } else {
         offer_values(&f, name, flag);
-        if (!f.n && eq) {
+        if (!f.n && offer_words(&f, name, n_words == 1)) {
+            /* The command takes such a word and no file. */
+        } else if (!f.n && eq) {
             offer_names(&f, before, 1, 0);
             offer_files(&f, before);
         } else if (!f.n &&

@@ -63,7 +63,7 @@ uint64_t tk_history_print(FILE *to, tolk_ctx *ctx, uint64_t first, int json) {
     }
     printer p = {.to = to, .first = first};
     if (json)
-        fwrite(text, 1, len, to);
+        tk_json_text(to, text, len);
     else
         tk_json_each(text, len, member, &p);
     end_line(&p);

@@ -10,6 +10,9 @@ static _Atomic(tolk_device *) watched;
 static _Atomic(const char *) stage; /* what goes on and cannot be stopped; NULL: nothing such */
 static volatile sig_atomic_t seen;  /* how often */
 static volatile sig_atomic_t in_session;
+/* The message that ends the work: a handler may come in the middle of it, on any thread. */
+enum { UNTOLD, TELLING, TOLD };
+static _Atomic(int) message = UNTOLD;
 static struct sigaction outside; /* of SIGINT, while a command of a session runs */
 
 enum { ENOUGH = 3 /* for who wants out of a session that does not listen */ };
@@ -17,6 +20,25 @@ enum { ENOUGH = 3 /* for who wants out of a session that does not listen */ };
 static void say(const char *text) {
     ssize_t n = write(STDERR_FILENO, text, strlen(text));
     (void)n; /* a handler can do no more */
+}
+
+int tk_interrupt_tell(void) {
+    int was = UNTOLD;
+    return atomic_compare_exchange_strong(&message, &was, TELLING);
+}
+
+void tk_interrupt_told(void) {
+    fflush(stdout); /* the next Ctrl-C may end the process without it */
+    atomic_store(&message, TOLD);
+}
+
+/* From a handler: end the process, unless its message is being written: its end comes by itself. */
+static void end_process(void) {
+    if (tk_interrupt_tell())
+        tk_report_interrupted_in_handler();
+    else if (atomic_load(&message) == TELLING)
+        return;
+    _exit(TOOL_INTERRUPTED);
 }
 
 static void cancel(tolk_device *device) {
@@ -38,7 +60,7 @@ static void in_command(tolk_device *device) {
         say(" cannot be stopped, its end is waited for (Ctrl-C twice more ends tolk-jit)\n");
     }
     if (seen >= ENOUGH)
-        _exit(TOOL_INTERRUPTED);
+        end_process();
 }
 
 static void on_interrupt(int sig) {
@@ -52,7 +74,7 @@ static void on_interrupt(int sig) {
     if (in_session)
         in_command(device);
     else if (seen > 1 || !device)
-        _exit(TOOL_INTERRUPTED);
+        end_process();
     else
         cancel(device);
 }
@@ -78,6 +100,7 @@ void tk_interrupt_stage(const char *what) {
 void tk_interrupt_begin(void) {
     in_session = 1;
     seen = 0;
+    atomic_store(&message, UNTOLD);
     tk_interrupt_stage(NULL);
     sigaction(SIGINT, NULL, &outside);
     tk_interrupt_watch(NULL);
@@ -88,6 +111,10 @@ void tk_interrupt_end(void) {
     atomic_store(&watched, NULL);
     tk_interrupt_stage(NULL);
     sigaction(SIGINT, &outside, NULL);
+    /* Between two commands of a pipe Ctrl-C ends the process. */
+    in_session = 0;
+    seen = 0;
+    atomic_store(&message, UNTOLD);
 }
 
 int tk_interrupt_seen(void) {

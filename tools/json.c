@@ -7,15 +7,51 @@
 
 #include <string.h>
 
+/* Bytes of the well-formed UTF-8 character (Unicode 15, table 3-7) that text begins with; 0: none.
+ */
+static size_t character(const unsigned char *p, size_t n) {
+    static const struct {
+        unsigned char first, last, low, high; /* of the first byte, of the second */
+        size_t bytes;
+    } forms[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    size_t f = 0;
+    while (f < sizeof forms / sizeof *forms && (*p < forms[f].first || *p > forms[f].last))
+        f++;
+    if (f == sizeof forms / sizeof *forms || forms[f].bytes > n)
+        return 0;
+    for (size_t i = 1; i < forms[f].bytes; i++)
+        if (p[i] < (i == 1 ? forms[f].low : 0x80) || p[i] > (i == 1 ? forms[f].high : 0xbf))
+            return 0;
+    return forms[f].bytes;
+}
+
+void tk_json_text(FILE *to, const char *text, size_t len) {
+    const unsigned char *p = (const unsigned char *)text, *end = p + len;
+    while (p < end) {
+        size_t n = character(p, (size_t)(end - p));
+        if (n)
+            fwrite(p, 1, n, to);
+        else
+            fputs("\xef\xbf\xbd", to); /* U+FFFD */
+        p += n ? n : 1;
+    }
+}
+
 void tk_json_string(FILE *to, const char *text) {
     fputc('"', to);
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+    for (const char *p = text; *p;) {
+        size_t n = 0; /* bytes that stand for themselves */
+        while ((unsigned char)p[n] >= ' ' && p[n] != '"' && p[n] != '\\')
+            n++;
+        tk_json_text(to, p, n);
+        p += n;
         if (*p == '"' || *p == '\\')
-            fprintf(to, "\\%c", *p);
-        else if (*p < ' ')
-            fprintf(to, "\\u%04x", *p);
-        else
-            fputc(*p, to);
+            fprintf(to, "\\%c", *p++);
+        else if (*p)
+            fprintf(to, "\\u%04x", (unsigned char)*p++);
     }
     fputc('"', to);
 }

@@ -91,7 +91,7 @@ static tk_line_end read_plain(tk_line *l, const char *prompt, const char **text)
     if (n && l->text[n - 1] == '\r')
         l->text[--n] = 0;
     *text = l->text;
-    return TK_LINE_OK;
+    return memchr(l->text, 0, (size_t)n) ? TK_LINE_NUL : TK_LINE_OK;
 }
 
 #ifdef TOLK_HAVE_EDIT

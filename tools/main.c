@@ -10,7 +10,11 @@
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error code here, not a death */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
+    tk_interrupt_watch(NULL);
     int code = argc < 2 ? tk_prompt() : tk_command_run(argc, argv);
+    if (argc > 1 && code == TOOL_DONE && tk_interrupt_seen())
+        code = tk_report_interrupted(); /* it was done before it could be stopped */
     errno = 0;
     if ((fflush(stdout) || ferror(stdout)) && code == TOOL_DONE) {
         if (errno == EPIPE)

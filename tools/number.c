@@ -37,9 +37,9 @@ static tk_number_result why_not(tolk_dtype dtype, const char *text) {
     int whole = text[text[0] == '-'] &&
                 strspn(text + (text[0] == '-'), "0123456789") == strlen(text + (text[0] == '-'));
     int hex = strstr(text, "0x") == text + (text[0] == '-');
-    if (tolk_dtype_is_float(dtype))
-        return tk_number_is(text) && text[0] != 't' && text[0] != 'f' ? TK_NUMBER_RANGE
-                                                                      : TK_NUMBER_SYNTAX;
+    if (tolk_dtype_is_float(dtype)) /* a word as "infinity" is no literal, whatever strtod says */
+        return tk_number_is(text) && strchr("0123456789.", text[text[0] == '-']) ? TK_NUMBER_RANGE
+                                                                                 : TK_NUMBER_SYNTAX;
     return dtype != TOLK_BOOL && (whole || (hex && tk_number_is(text) && !strpbrk(text, ".pP")))
                ? TK_NUMBER_RANGE
                : TK_NUMBER_SYNTAX;
@@ -52,6 +52,9 @@ tk_number_result tk_number_bits(tolk_ctx *ctx, tolk_dtype dtype, const char *tex
     if (!*text || strlen(text) > 400 ||
         strspn(text, "0123456789abcdefinptruslxABCDEFINPTRUSLX+-.()") != strlen(text))
         return TK_NUMBER_SYNTAX;
+    /* No literal has the sign of a NaN: it is put on. */
+    int minus_nan = tolk_dtype_is_float(dtype) && !strcmp(text, "-nan");
+    text += minus_nan;
     char kernel[1024];
     const char *name = tolk_dtype_name(dtype);
     snprintf(kernel, sizeof kernel,
@@ -69,7 +72,7 @@ tk_number_result tk_number_bits(tolk_ctx *ctx, tolk_dtype dtype, const char *tex
     size_t bytes = tolk_dtype_bytes(dtype);
     if (!run_text(ctx, kernel, &buf, &bytes, 1))
         return why_not(dtype, text);
-    *bits = v;
+    *bits = minus_nan ? v | (uint64_t)1 << (8 * bytes - 1) : v;
     return TK_NUMBER_OK;
 }
 

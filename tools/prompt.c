@@ -266,8 +266,9 @@ static int run_line(char *line, int *quit) {
     if (code < 0)
         code = tk_command_run(n + 1, argv);
     if (tk_interrupt_seen() && code == TOOL_DONE)
-        code = TOOL_INTERRUPTED; /* it was done before it could be stopped */
+        code = tk_report_interrupted(); /* it was done before it could be stopped */
     tk_interrupt_end();
+    tk_report_json(0);
     return code;
 }
 
@@ -311,10 +312,10 @@ int tk_prompt(void) {
     while (!quit) {
         char *line;
         tk_line_end end = read_command(input, &line);
-        if (end == TK_LINE_OK) {
-            int code = run_line(line, &quit);
-            worst = code > worst ? code : worst;
-        }
+        int code = end == TK_LINE_OK    ? run_line(line, &quit)
+                   : end == TK_LINE_NUL ? tk_report_usage("a line has a NUL byte: expected text")
+                                        : TOOL_DONE;
+        worst = code > worst ? code : worst;
         quit |= end == TK_LINE_EOF;
         free(line);
         fflush(stdout);

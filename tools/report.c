@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "tool.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Text of files and of the command line ends up here: it must not break the line nor drive the
  * terminal. Bytes from 0x80 up are left alone, they may be UTF-8. */
@@ -13,7 +15,7 @@ static void print_line(const char *text) {
     fputc('\n', stderr);
 }
 
-static int json_errors;
+static volatile sig_atomic_t json_errors; /* a signal handler reads it */
 
 void tk_report_json(int on) {
     json_errors = on;
@@ -91,12 +93,16 @@ static int report(int code, const char *file, tolk_status status, const tolk_err
         n += snprintf(line + n, sizeof line - (size_t)n, "%.400s:", file);
     if (err && err->line)
         n += snprintf(line + n, sizeof line - (size_t)n, "%u:%u:", err->line, err->column);
+    if (code == TOOL_INTERRUPTED && !tk_interrupt_tell())
+        return code;
     n += snprintf(line + n, sizeof line - (size_t)n, n ? " %s" : "%s", msg);
     if (err && !err->line && err->node != UINT32_MAX && !strstr(msg, "%"))
         snprintf(line + n, sizeof line - (size_t)n, " (node %%%u as `tolk-jit fmt` numbers it)",
                  err->node);
     print_line(line);
     print_error(code, status, file, err, msg);
+    if (code == TOOL_INTERRUPTED)
+        tk_interrupt_told();
     return code;
 }
 
@@ -106,6 +112,28 @@ int tk_report_error(const char *file, tolk_status status, const tolk_error *err)
 
 int tk_report_input(const char *file, tolk_status status, const tolk_error *err) {
     return report(status == TOLK_E_RANGE ? TOOL_USAGE : code_of(status), file, status, err);
+}
+
+static void put(int fd, const char *text) {
+    ssize_t n = write(fd, text, strlen(text));
+    (void)n; /* a handler can do no more */
+}
+
+void tk_report_interrupted_in_handler(void) {
+    put(STDERR_FILENO, "tolk-jit: interrupted\n");
+    if (json_errors)
+        put(STDOUT_FILENO,
+            "{\"error\": {\"exit\": 130, \"status\": \"TOLK_E_CANCELLED\", \"message\": "
+            "\"interrupted\", \"file\": null, \"line\": null, \"column\": null}}\n");
+}
+
+int tk_report_interrupted(void) {
+    fflush(stdout); /* what was printed comes first */
+    if (tk_interrupt_tell()) {
+        tk_report_interrupted_in_handler();
+        tk_interrupt_told();
+    }
+    return TOOL_INTERRUPTED;
 }
 
 tolk_ctx *tk_report_context(void) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -205,6 +206,43 @@ int tk_source_kernel(const tk_source *source, const char *path, const char *name
                                names[0] ? names : "a kernel in it");
     return tk_report_usage("%.300s: which kernel? expected --kernel with one of %s", path,
                            names[0] ? names : "(there is none)");
+}
+
+/* Its directory and what is behind that; path is cut. */
+static const char *split_path(char *path, struct stat *dir) {
+    char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    int bad;
+    if (slash == path) {
+        bad = stat("/", dir);
+    } else {
+        if (slash)
+            *slash = 0;
+        bad = stat(slash ? path : ".", dir);
+    }
+    return bad ? NULL : name;
+}
+
+int tk_source_same_output(const char *a, const char *b) {
+    int out_a = !a || !strcmp(a, "-"), out_b = !b || !strcmp(b, "-");
+    if (out_a && out_b)
+        return 1;
+    struct stat sa, sb;
+    int is_a = !(out_a ? fstat(STDOUT_FILENO, &sa) : stat(a, &sa));
+    int is_b = !(out_b ? fstat(STDOUT_FILENO, &sb) : stat(b, &sb));
+    if (is_a && is_b)
+        return S_ISREG(sa.st_mode) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+    if (is_a || is_b || out_a || out_b)
+        return 0;
+    char pa[PATH_MAX], pb[PATH_MAX]; /* two that are to be made */
+    if (strlen(a) >= sizeof pa || strlen(b) >= sizeof pb)
+        return !strcmp(a, b);
+    strcpy(pa, a);
+    strcpy(pb, b);
+    const char *name_a = split_path(pa, &sa), *name_b = split_path(pb, &sb);
+    if (!name_a || !name_b)
+        return !strcmp(a, b);
+    return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino && !strcmp(name_a, name_b);
 }
 
 static int put_all(int fd, const char *bytes, size_t n) {

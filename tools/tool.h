@@ -22,6 +22,10 @@ int tk_report_error(const char *file, tolk_status status, const tolk_error *err)
 /* The same of a call that reads or checks what was given, before any work: a value out of its range
  * is then the input's fault. */
 int tk_report_input(const char *file, tolk_status status, const tolk_error *err);
+/* That a Ctrl-C ended the work. Returns TOOL_INTERRUPTED. Silent if a message said so already. */
+int tk_report_interrupted(void);
+/* Its lines alone, by functions that a signal handler may call. */
+void tk_report_interrupted_in_handler(void);
 /* From here on each of these messages is a line {"error": {...}} on stdout, too; or no more. */
 void tk_report_json(int on);
 /* A context with the defaults (at the prompt: that of the session), or NULL after a message; and
@@ -79,6 +83,10 @@ int tk_source_kernel(const tk_source *source, const char *path, const char *name
                      const tolk_uop **out);
 /* How many kernels the file has: of a group, all of its sources; else 1. */
 size_t tk_source_count(const tk_source *source);
+/* Would one of these outputs replace the other, or be mixed with it? By path, by the existing file,
+ * or both on standard output ("-" or NULL). What is no regular file (/dev/null) replaces nothing.
+ */
+int tk_source_same_output(const char *a, const char *b);
 /* Write a file through a temporary one and a rename; "-" or NULL is standard output. */
 int tk_source_write(const char *path, const char *bytes, size_t n);
 
@@ -206,7 +214,12 @@ const char *tk_prompt_command(size_t i, const char **help);
 
 /* A source of lines: a terminal with editing, history and completion, or any other input. */
 typedef struct tk_line tk_line;
-typedef enum tk_line_end { TK_LINE_OK, TK_LINE_INTERRUPTED, TK_LINE_EOF } tk_line_end;
+typedef enum tk_line_end {
+    TK_LINE_OK,
+    TK_LINE_NUL, /* a NUL byte is in it: no text */
+    TK_LINE_INTERRUPTED,
+    TK_LINE_EOF
+} tk_line_end;
 /* NULL: no memory. */
 tk_line *tk_line_open(void);
 void tk_line_close(tk_line *line);
@@ -222,7 +235,7 @@ size_t tk_complete(const char *line, size_t cursor, char **out, size_t max, size
 /* ---- interrupt.c: Ctrl-C ---- */
 
 /* From here on Ctrl-C cancels what runs on `device`; NULL: there is nothing to cancel, it ends the
- * process with 130. A second Ctrl-C always does. */
+ * process with a message and 130. A second Ctrl-C always does. */
 void tk_interrupt_watch(tolk_device *device);
 /* Static text of what begins now and cannot be stopped ("compiling"); NULL: it is over. */
 void tk_interrupt_stage(const char *what);
@@ -232,10 +245,17 @@ void tk_interrupt_begin(void);
 void tk_interrupt_end(void);
 /* Was there a Ctrl-C (at the prompt: in this command)? */
 int tk_interrupt_seen(void);
+/* Around the message that there was one, so that there is one message wherever a second Ctrl-C
+ * comes. tell() is 0 where there is a message already. */
+int tk_interrupt_tell(void);
+void tk_interrupt_told(void);
 
 /* ---- json.c ---- */
 
+/* A string with its quotes; and JSON that the library made. Each byte that is no part of
+ * well-formed UTF-8 (of a file's name, say) comes out as U+FFFD. */
 void tk_json_string(FILE *to, const char *text);
+void tk_json_text(FILE *to, const char *text, size_t len);
 /* Call fn for each string, number or word, with the keys that lead to it ("a.b"; lists have none).
  */
 typedef void (*tk_json_fn)(void *user, const char *path, const char *value);

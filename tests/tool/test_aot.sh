@@ -55,4 +55,18 @@ has 'It runs on aarch64'
 refuse 'symbol "a b": expected an identifier of C' "$jit" emit "$examples/scale.uop" --emit=obj -o a.o --symbol 'a b'
 refuse '--header: expected --emit=obj' "$jit" emit "$examples/scale.uop" --emit=llvm --header a.h
 refuse 'cannot write' "$jit" emit "$examples/scale.uop" --emit=obj -o a.o --header /nonexistent/a.h
+
+# two outputs in one place: one would be lost
+touch there.o
+ln there.o link.h
+for pair in 'b.o b.o' 'b.o ./b.o' 'there.o link.h' '- -'; do
+    refuse "--header ${pair#* }: the other output goes there, too: expected another file" \
+        "$jit" emit "$examples/scale.uop" --emit=obj -o ${pair% *} --header ${pair#* }
+done
+[ -e b.o ] || [ -s there.o ] && problem 'a refused emit wrote a file'
+refuse '--header -: the other output goes there, too: expected another file, or -o FILE' \
+    "$jit" emit "$examples/scale.uop" --emit=asm --header -
+expect 0 "$jit" emit "$examples/scale.uop" --emit=obj -o b.o --header -
+same out scale.h
+expect 0 "$jit" emit "$examples/scale.uop" --emit=obj -o /dev/null --header /dev/null
 finish

@@ -65,6 +65,33 @@ once 'there is no usable cache directory'
 problems TOLK_CACHE_DIR=/proc/nothing
 once 'the cache directory /proc/nothing cannot be made'
 [ "$(wc -l <problems.txt)" = 1 ] || problem "/proc is one problem: $(cat problems.txt)"
+touch file
+long=$work/$(head -c 300 /dev/zero | tr '\0' a)
+deep=$work/$(yes a | head -n 3000 | tr '\n' /)
+for wrong in "$work/file:Not a directory" "$work/file/sub:Not a directory" "$long:File name too long" \
+    "$deep:File name too long"; do
+    problems TOLK_CACHE_DIR="${wrong%:*}"
+    once "is not used: ${wrong##*:}"
+    [ "$(wc -l <problems.txt)" = 1 ] || problem "a wrong directory is one problem: $(cat problems.txt)"
+done
+if [ "$(id -u)" != 0 ]; then
+    mkdir -p shut/in
+    chmod 0 shut
+    problems TOLK_CACHE_DIR="$work/shut/in"
+    once 'is not used: Permission denied'
+    chmod 700 shut
+fi
+if command -v python3 >/dev/null; then # JSON is UTF-8, whatever a directory is called
+    expect 0 env TOLK_CACHE_DIR="$work/"$'a\xff' "$jit" doctor --json
+    python3 -c 'import json, sys
+assert json.loads(open("out", "rb").read().decode())["disk_cache"]["dir"].endswith("/a\ufffd")' ||
+        problem "not UTF-8: $(cat -v out)"
+    mkdir $'b\xff'
+    expect 0 env TOLK_CACHE_DIR="$work/"$'b\xff' "$jit" doctor --json
+    python3 -c 'import json, sys
+assert json.loads(open("out", "rb").read().decode())["library"]["cache"]["dir"].endswith("/b\ufffd")' ||
+        problem "not UTF-8: $(cat -v out)"
+fi
 mkdir -m 777 open
 problems TOLK_CACHE_DIR="$work/open"
 once 'is not used: it must belong to this user and be writable by nobody else'

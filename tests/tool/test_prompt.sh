@@ -128,6 +128,16 @@ printf '\000\001\002\377\376\nversion\n' | "$jit" >out 2>err
 has 'tolk-jit '
 tr -d '\n' <err | LC_ALL=C grep -q '[[:cntrl:]]' && problem 'control characters in a message'
 
+# a NUL does not cut a line: the line is refused
+for text in 'version\0 --bogus\n' '\0\n' 'version\0' 'version \\\n\0\n'; do
+    checks=$((checks + 1))
+    # shellcheck disable=SC2059
+    printf "$text" | "$jit" >out 2>err
+    [ $? = 2 ] || problem "a NUL in a line: $text"
+    errors 1 'a line has a NUL byte: expected text'
+    [ -s out ] && problem "a line with a NUL was run: $(cat out)"
+done
+
 # help names each command
 prompt 0 help 'help run' 'help show'
 for word in 'tolk-jit run K.uop' 'load K.uop' arrays kernels 'save NAME' 'drop NAME' history quit '--repeat N' 'show NAME [N]'; do

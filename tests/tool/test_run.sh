@@ -113,6 +113,16 @@ for row in bool:true:true i8:-128:-128 i16:-32768:-32768 i32:-2147483648:-214748
     expect 0 "$jit" run copy.uop --arg x=y.npy --out y=z.npy
     same y.npy z.npy
 done
+# -nan is a NaN with the sign bit
+for dtype in f16 bf16 f32 f64 fp8e4m3 fp8e5m2; do
+    copy $dtype 1 >copy.uop
+    expect 0 "$jit" run copy.uop --device interp --arg x=-nan --out y=minus.npy
+    expect 0 "$jit" run copy.uop --device interp --arg x=nan --out y=plus.npy
+    plus=$(tail -c 1 plus.npy | od -An -tu1) minus=$(tail -c 1 minus.npy | od -An -tu1)
+    [ $((plus >> 7)) = 0 ] && [ $((minus)) = $((plus | 128)) ] || problem "$dtype: -nan is $minus, nan $plus"
+    expect 0 "$jit" run copy.uop --device interp --arg x=minus.npy
+    has "y = $dtype[1] nan"
+done
 copy f32 0 >empty.uop
 for device in interp CPU; do
     expect 0 "$jit" run empty.uop --device $device --arg x=1 --out y=empty.npy
@@ -275,7 +285,7 @@ for device in interp CPU; do
     done
     expect 1 "$jit" run turned.uop --device $device --arg x=count.npy
     expect 1 "$jit" run turned.uop --device $device --arg x=count.npy --shared-bytes 9223372036854775807
-    grep -q 'there is no memory for the 922337203685477580[78] bytes' err || problem "too many bytes: $(cat err)"
+    grep -q 'there is no memory for the 9223372036854775807 bytes' err || problem "too many bytes: $(cat err)"
 done
 expect 2 "$jit" run turned.uop --arg x=1 --shared-bytes -4
 grep -qF -- '--shared-bytes -4: expected a whole number from 0 up' err || problem "negative: $(cat err)"
@@ -286,4 +296,40 @@ for bytes in 32 30 0; do
     expect 0 "$jit" verify turned.uop --shared-bytes $bytes
     has 'differ (seed'
 done
+
+# two results in one file: one would be lost
+cat >two.uop <<'END'
+tolk.uop 1
+%0 = param f32 {slot=0, name="y"}
+%1 = param f32 {slot=1, name="z"}
+%2 = const f32 1
+%3 = index f32 (%0)
+%4 = store void (%3, %2)
+%5 = index f32 (%1)
+%6 = store void (%5, %2)
+%7 = sink void (%4, %6) {name="two"}
+END
+mkdir folder
+touch there.npy
+ln there.npy link.npy
+for pair in 'new.npy new.npy' 'new.npy ./new.npy' 'folder/a.npy folder/../folder/a.npy' 'there.npy link.npy'; do
+    refuse "--out z=${pair#* }: y goes there, too: expected another file" \
+        "$jit" run two.uop --out y=${pair% *} --out z=${pair#* }
+done
+[ -e new.npy ] && problem 'a refused run wrote a file'
+expect 0 "$jit" run two.uop --out y=new.npy --out z=folder/new.npy
+expect 0 "$jit" run two.uop --out y=/dev/null --out z=/dev/null
+printf 'run two.uop --out y=a --out z=a\nrun two.uop --out y=a --out z=b\n' | "$jit" >out 2>err
+[ $? = 2 ] || problem "two arrays of one name: $(cat err)"
+one_line '--out z=a: y goes there, too: expected another name' 'two arrays of one name'
+
+# a file that may not grow is an error, not a signal
+checks=$((checks + 1))
+(
+    ulimit -f 0
+    exec "$jit" run two.uop --out y=large.npy
+) 2>&1 >/dev/null | cat >err
+code=${PIPESTATUS[0]}
+[ "$code" = 1 ] || problem "ulimit -f 0: exit $code"
+one_line '--out y=large.npy: cannot write: File too large' 'ulimit -f 0'
 finish

@@ -72,10 +72,23 @@ for row in f16:65520 bf16:1e39 fp8e4m3:1000 fp8e5m2:70000 f64:1e400 u8:256 u8:-1
     refuse "x=${row#*:}: out of the range of dtype ${row%:*}" "$jit" run narrow.uop --arg "x=${row#*:}"
 done
 sed 's/f32/bool/; s/f32/bool/g; s/0x1.8p+1/true/; s/mul/and/' "$scale" >narrow.uop
-refuse 'x=2: expected a number of dtype bool or a file' "$jit" run narrow.uop --arg x=2
+refuse 'x=2: expected true, false or a file' "$jit" run narrow.uop --arg x=2
 refuse 'x=true: expected a number of dtype f32 or a file' "$jit" run "$scale" --arg x=true
 refuse 'expected a number of dtype i32' "$jit" run "$axpy" --set n=1.5
 refuse 'expected a number of dtype i32' "$jit" run "$axpy" --set n=four
+for word in infinity INF -infinity NAN -NaN 'nan(1)'; do # no literals, and not out of any range
+    refuse "a=$word: expected a number of dtype f32" "$jit" run "$axpy" --set "a=$word"
+done
+cat >flag.uop <<'END'
+tolk.uop 1
+%0 = param bool {slot=0, name="y"}
+%1 = param bool {slot=1, name="b", space=alu}
+%2 = index bool (%0)
+%3 = store void (%2, %1)
+%4 = sink void (%3) {name="flag"}
+END
+refuse '--set b=1: expected true or false' "$jit" run flag.uop --set b=1
+refuse 'variable b of kernel flag has no value: expected --set b=true or false' "$jit" run flag.uop
 refuse 'expected a number of dtype f32' "$jit" run "$axpy" --set 'a=1 (%0)'
 refuse 'has a value already' "$jit" run "$axpy" --set n=4 --arg n=4
 refuse '--global: kernel scale takes no size from the call' "$jit" run "$scale" --arg x=1 --global 4
@@ -180,6 +193,21 @@ error 2 '{"error": {"exit": 2, "status": "TOLK_E_ARG", "message": "run: --repeat
 error 1 '{"error": {"exit": 1, "status": "TOLK_E_IO", "message": "--out y=/nonexistent/a.npy: cannot write: No such file or directory", "file": null, "line": null, "column": null}}' \
     "$jit" run "$scale" --device interp --arg x=1 --out y=/nonexistent/a.npy --json
 refuse '--repeat 0' "$jit" run "$scale" --repeat 0 -- --json
+
+# the message is UTF-8 whatever the file is called (the replacement of Unicode's chapter 3.9)
+named() { # BYTES WANT, both as printf takes them
+    checks=$((checks + 1))
+    "$jit" run "$(printf "$1").uop" --json 2>err | grep -qF "cannot open $(printf "$2").uop: No such file" ||
+        problem "name $1 in JSON"
+}
+r='\xef\xbf\xbd'
+named '\xff' "$r"
+named 'a\x80\xc0\xaf' "a$r$r$r"
+named '\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80' '\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80'
+named '\xe2\x82' "$r$r"
+named '\xed\xa0\x80' "$r$r$r"
+named '\xf4\x90\x80\x80' "$r$r$r$r"
+named '\xe0\x9f\xbf' "$r$r$r"
 
 # help is no error; that of a command names each of its flags in a line
 for command in '' run emit verify fmt devices doctor cache version; do

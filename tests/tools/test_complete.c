@@ -61,6 +61,10 @@ static void test_flags_and_their_values_are_those_of_the_help(void **state) {
     expect("run k.uop --device i", "interp,");
     expect("bogus --r", "");
     expect("fmt -", "--check,--drop-comments,-i,");
+    expect("cache ", "clear,stats,");
+    expect(":cache s", "stats,"); /* and not the file scale.uop */
+    expect("cache stats ", "");
+    expect("cache stats --j", "--json,");
 }
 
 static void test_files_and_names(void **state) {
