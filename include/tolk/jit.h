@@ -46,8 +46,11 @@ typedef struct tolk_compile_opts {
     tolk_bounds bounds;
     uint32_t strict;   /* 1: no option that changes the order of float sums */
     uint32_t no_cache; /* 1: neither look in the binary cache nor fill it */
-    /* tolk_emit alone: name of the function, an identifier of C. NULL: "tolk_kernel_" and the
-     * kernel's name, with '_' for what is in no identifier. */
+    /* tolk_emit alone: name of the function, an identifier of C of at most 64 bytes that has no
+     * meaning yet: no keyword of C or C++, no name of the C library, of PTX (GPUs) or of tolk (all
+     * that begin with "tolk_", but for "tolk_kernel"), none that begins with '_'. NULL:
+     * "tolk_kernel_" and the kernel's name, with '_' for what is in no identifier, and behind it
+     * where the library has a function of that name; for GPUs "tolk_kernel". */
     const char *symbol;
     tolk_tier tier; /* of tolk_compile; tolk_emit takes AUTO for FULL */
 } tolk_compile_opts;

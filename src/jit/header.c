@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "ir/dtype.h"
+#include "jit/cname.h"
 #include "jit/kenv.h"
 
 #include <stdio.h>
@@ -15,107 +16,38 @@
 
 /* ---- names ---- */
 
-/* Keywords of C and C++, macros that some compilers define, and names that the header uses. */
-static const char *const taken[] = {
-    "alignas",      "alignof",
-    "and",          "and_eq",
-    "asm",          "auto",
-    "bitand",       "bitor",
-    "bool",         "break",
-    "case",         "catch",
-    "char",         "class",
-    "compl",        "concept",
-    "const",        "const_cast",
-    "consteval",    "constexpr",
-    "constinit",    "continue",
-    "co_await",     "co_return",
-    "co_yield",     "decltype",
-    "default",      "delete",
-    "do",           "double",
-    "dynamic_cast", "else",
-    "enum",         "explicit",
-    "export",       "extern",
-    "false",        "float",
-    "for",          "friend",
-    "goto",         "if",
-    "inline",       "int",
-    "long",         "mutable",
-    "namespace",    "new",
-    "noexcept",     "not",
-    "not_eq",       "nullptr",
-    "operator",     "or",
-    "or_eq",        "private",
-    "protected",    "public",
-    "register",     "reinterpret_cast",
-    "requires",     "restrict",
-    "return",       "short",
-    "signed",       "sizeof",
-    "static",       "static_assert",
-    "static_cast",  "struct",
-    "switch",       "template",
-    "this",         "thread_local",
-    "throw",        "true",
-    "try",          "typedef",
-    "typeid",       "typename",
-    "typeof",       "union",
-    "unsigned",     "using",
-    "virtual",      "void",
-    "volatile",     "while",
-    "xor",          "xor_eq",
-    "linux",        "unix",
-    "i386",         "errno",
-    "assert",       "memcpy",
-    "main",         "I",
-    "NULL",
-};
-
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-static bool is_identifier(const char *s) {
-    if (!is_letter(*s))
-        return false;
-    while (is_letter(*s) || is_digit(*s))
-        s++;
-    return !*s;
-}
-
-static bool is_taken(const char *s) {
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        if (strcmp(taken[i], s) == 0)
-            return true;
-    return false;
-}
-
 tolk_status tk_header_symbol(const char *asked, const char *kernel, char out[TK_HEADER_SYMBOL],
                              tolk_error *err) {
     if (asked) {
-        if (!is_identifier(asked) || is_taken(asked) || strlen(asked) > TK_HEADER_SYMBOL / 2)
-            return tk_status_fail(
-                err, TOLK_E_ARG, TK_NO_NODE,
-                "symbol \"%.80s\": expected an identifier of C, at most %d bytes, "
-                "that is no keyword",
-                asked, TK_HEADER_SYMBOL / 2);
+        if (!tk_cname_is_identifier(asked) || strlen(asked) > TK_HEADER_SYMBOL / 2)
+            return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                                  "symbol \"%.80s\": expected an identifier of C, at most %d bytes",
+                                  asked, TK_HEADER_SYMBOL / 2);
+        const char *taken = tk_cname_of_function(asked);
+        if (taken)
+            return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                                  "symbol \"%s\" is %s: expected an identifier of C that has no "
+                                  "meaning yet",
+                                  asked, taken);
         snprintf(out, TK_HEADER_SYMBOL, "%s", asked);
         return TOLK_OK;
     }
     snprintf(out, TK_HEADER_SYMBOL, "tolk_kernel_%.80s", kernel);
     for (char *p = out; *p; p++)
-        if (!is_letter(*p) && !is_digit(*p))
+        if (!tk_cname_is_letter(*p) && !tk_cname_is_digit(*p))
             *p = '_';
+    if (tk_cname_of_function(out)) /* one of libtolk's functions */
+        strcat(out, "_");
     return TOLK_OK;
 }
 
 /* Text of a kernel in a comment: what could end it, or is no letter, becomes '?'. */
 static void put_plain(tk_strbuf *sb, const char *text) {
     for (const char *p = text; *p; p++)
-        tk_strbuf_char(sb,
-                       is_letter(*p) || is_digit(*p) || strchr(" .,:;+-=()[]<>", *p) ? *p : '?');
+        tk_strbuf_char(sb, tk_cname_is_letter(*p) || tk_cname_is_digit(*p) ||
+                                   strchr(" .,:;+-=()[]<>", *p)
+                               ? *p
+                               : '?');
 }
 
 /* ---- parameters ---- */
@@ -137,14 +69,14 @@ static const char *given_name(const writer *w, size_t i) {
 /* Can the parameter's own name stand in code? Capitals alone may be a macro, but for one letter. */
 static bool is_plain(const writer *w, size_t i) {
     const char *name = given_name(w, i);
-    if (!name || !is_identifier(name) || is_taken(name) || name[0] == '_' || strlen(name) > 40 ||
-        strncmp(name, "tolk", 4) == 0 || strncmp(name, "slot", 4) == 0 ||
-        strcmp(name, w->symbol) == 0)
+    if (!name || !tk_cname_is_identifier(name) || !tk_cname_can_be_parameter(name) ||
+        strlen(name) > 40)
         return false;
-    size_t n = strlen(name);
-    if (n > 2 && strcmp(name + n - 2, "_t") == 0)
+    /* the function, and what the header makes of its name: scale_sizes, scale_h */
+    size_t own = strlen(w->symbol);
+    if (strncmp(name, w->symbol, own) == 0 && (!name[own] || name[own] == '_'))
         return false;
-    bool lower = n == 1;
+    bool lower = strlen(name) == 1;
     for (const char *p = name; *p; p++)
         lower |= *p >= 'a' && *p <= 'z';
     for (size_t k = 0; k < i; k++) {

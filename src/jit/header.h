@@ -9,9 +9,10 @@
 
 enum { TK_HEADER_SYMBOL = 128 }; /* bytes of a symbol, its NUL included */
 
-/* The function's name: `asked`, which must be an identifier of C that is no keyword; NULL:
- * "tolk_kernel_" and the kernel's name, with '_' for what is in no identifier. Errors: TOLK_E_ARG.
- */
+/* The function's name: `asked`, which must be an identifier of C that has no meaning in C, C++, the
+ * C library or the header (jit/cname.h); NULL: "tolk_kernel_" and the kernel's name,
+ * with '_' for what is in no identifier, and one behind it where libtolk has a function of that
+ * name. Errors: TOLK_E_ARG. */
 tolk_status tk_header_symbol(const char *asked, const char *kernel, char out[TK_HEADER_SYMBOL],
                              tolk_error *err);
 /* Write the header: the function, sizes as inline functions of the scalars, an inline caller. C11

@@ -866,6 +866,10 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
                               e.b.target.cpu);
     if (is_gpu && !opts->symbol)
         snprintf(e.symbol, sizeof e.symbol, "%s", SYMBOL);
+    if (is_gpu && tk_target_ptx_has(e.symbol))
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "symbol \"%s\" is a constant of PTX: expected another identifier",
+                              e.symbol);
     e.b.target.quick = tier_of(&e.b) == TOLK_TIER_QUICK;
     tk_repro repro;
     tk_repro_begin(ctx, sink, opts, target, &e.b.target, forms[kind], &repro);

@@ -85,6 +85,9 @@ const char *tk_target_feature_name(int i);
 
 /* Is that a name of a GPU, right or wrong: does it begin with "sm_"? */
 bool tk_target_ptx_is(const char *name);
+/* Is an identifier of C one that PTX has itself (PTX ISA, "Predefined Identifiers")? The others of
+ * PTX begin with '%'; names of instructions and types can be names of functions. */
+bool tk_target_ptx_has(const char *identifier);
 /* "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"; the lowest version of PTX that the chip
  * needs. Behind it: ",+ptx78" a higher one; ",cuda12.4" the lowest again, and an error unless the
  * driver that comes with that version of CUDA takes it. Errors: TOLK_E_ARG, naming what there is;

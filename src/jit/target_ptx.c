@@ -37,6 +37,10 @@ bool tk_target_ptx_is(const char *name) {
     return strncmp(name, "sm_", 3) == 0;
 }
 
+bool tk_target_ptx_has(const char *identifier) {
+    return strcmp(identifier, "WARP_SZ") == 0;
+}
+
 /* Of a release of CUDA, 124 for 12.4. */
 static uint32_t ptx_of_cuda(uint32_t cuda) {
     uint32_t ptx = 0;

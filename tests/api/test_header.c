@@ -399,10 +399,309 @@ static void test_sizes_of_a_header_are_those_of_the_library(void **state) {
         tolk_program_unref(p[i]);
 }
 
+#define KEYWORD "a keyword of C or C++"
+#define RESERVED "reserved, as all that begin with _ are for C"
+#define MACRO "a macro of C's headers or compilers"
+#define FUNCTION "a function of the C library"
+#define TYPE "a type of the C library"
+#define OWN "a name of tolk or its header"
+
+static const struct {
+    const char *name, *is;
+} names[] = {
+    /* C11 6.4.1, C++20 [lex.key] and [lex.digraph] */
+    {"_Bool", KEYWORD},
+    {"_Alignas", KEYWORD},
+    {"_Alignof", KEYWORD},
+    {"_Atomic", KEYWORD},
+    {"_Complex", KEYWORD},
+    {"_Generic", KEYWORD},
+    {"_Imaginary", KEYWORD},
+    {"_Noreturn", KEYWORD},
+    {"_Static_assert", KEYWORD},
+    {"_Thread_local", KEYWORD},
+    {"auto", KEYWORD},
+    {"break", KEYWORD},
+    {"case", KEYWORD},
+    {"char", KEYWORD},
+    {"const", KEYWORD},
+    {"continue", KEYWORD},
+    {"default", KEYWORD},
+    {"do", KEYWORD},
+    {"double", KEYWORD},
+    {"else", KEYWORD},
+    {"enum", KEYWORD},
+    {"extern", KEYWORD},
+    {"float", KEYWORD},
+    {"for", KEYWORD},
+    {"goto", KEYWORD},
+    {"if", KEYWORD},
+    {"inline", KEYWORD},
+    {"int", KEYWORD},
+    {"long", KEYWORD},
+    {"register", KEYWORD},
+    {"restrict", KEYWORD},
+    {"return", KEYWORD},
+    {"short", KEYWORD},
+    {"signed", KEYWORD},
+    {"sizeof", KEYWORD},
+    {"static", KEYWORD},
+    {"struct", KEYWORD},
+    {"switch", KEYWORD},
+    {"typedef", KEYWORD},
+    {"union", KEYWORD},
+    {"unsigned", KEYWORD},
+    {"void", KEYWORD},
+    {"volatile", KEYWORD},
+    {"while", KEYWORD},
+    {"template", KEYWORD},
+    {"class", KEYWORD},
+    {"new", KEYWORD},
+    {"xor_eq", KEYWORD},
+    {"wchar_t", KEYWORD},
+    {"char8_t", KEYWORD},
+    {"co_await", KEYWORD},
+    /* C11 7.1.3 */
+    {"_", RESERVED},
+    {"_x", RESERVED},
+    {"_X", RESERVED},
+    {"__x", RESERVED},
+    {"__attribute__", RESERVED},
+    {"__restrict", RESERVED},
+    {"__func__", RESERVED},
+    {"_start", RESERVED},
+    /* <stddef.h>, <stdint.h>, <string.h>, and functions that an object would replace */
+    {"NULL", MACRO},
+    {"errno", MACRO},
+    {"offsetof", MACRO},
+    {"INT64_C", MACRO},
+    {"INT32_MAX", MACRO},
+    {"UINT_FAST8_MAX", MACRO},
+    {"SIZE_MAX", MACRO},
+    {"WCHAR_MIN", MACRO},
+    {"size_t", TYPE},
+    {"int64_t", TYPE},
+    {"uint32_t", TYPE},
+    {"uint64_t", TYPE},
+    {"uint_least8_t", TYPE},
+    {"max_align_t", TYPE},
+    {"memset", FUNCTION},
+    {"memcpy", FUNCTION},
+    {"strlen", FUNCTION},
+    {"index", FUNCTION},
+    {"malloc", FUNCTION},
+    {"printf", FUNCTION},
+    {"exp", FUNCTION},
+    {"erf", FUNCTION},
+    {"erff", FUNCTION},
+    {"sqrtl", FUNCTION},
+    {"csqrtf", FUNCTION},
+    {"main", "the function that a C program starts with"},
+    /* the header's */
+    {"tolk_kenv", OWN},
+    {"tolk_never", OWN},
+    {"tolk_bufs", OWN},
+    {"tolk_size_op", OWN},
+    {"TOLK_KENV_DEFINED", OWN},
+    {"tolk_launch", OWN},
+    {"tolk_kernel_name", OWN},
+    {"slot0", OWN},
+    {"slot_7", OWN},
+};
+
+/* Names that are near one of those, and what the header's own variables and members are called. */
+static const char *const good[] = {
+    "whiles", "Bool",    "a_",     "scale",       "x",
+    "vals",   "sizes",   "bufs",   "begin",       "env",
+    "none",   "s0",      "int_t1", "gemm_t",      "expo",
+    "l",      "f",       "slots",  "slot",        "INT",
+    "MAX",    "stride",  "totals", "tolk_kernel", "tolk_kernel_scale",
+    "size",   "WARP_SZ", "tolkien"};
+
+/* As a program that includes a header sees it: with each of the good names as symbol. */
+static void test_headers_with_any_symbol_compile(void **state) {
+    (void)state;
+    if (!has_cc())
+        skip();
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        char text[1024], out[64];
+        tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
+        opts.symbol = good[i];
+        opts.tier = TOLK_TIER_QUICK;
+        emit(rt_text(RT_SCALE, 3, "3"), "named", &opts);
+        snprintf(text, sizeof text,
+                 "#include \"named.h\"\n#include <stdio.h>\n"
+                 "int main(void) {\n"
+                 "    static float in[3] = {1, 2, 3}, out[3];\n"
+                 "    int status = %s_run(out, in);\n"
+                 "    printf(\"%%d %%g %%g %%g\", status, out[0], out[1], out[2]);\n"
+                 "    return 0;\n}\n",
+                 good[i]);
+        build(text, "named.o");
+        run_main("", out, sizeof out);
+        assert_string_equal(out, "0 3 6 9");
+    }
+}
+
+static int is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+enum { MAX_WORDS = 4000 };
+
+static int add_word(char (*words)[64], int n, const char *word, size_t len) {
+    if (!len || len > 50 || (word[0] >= '0' && word[0] <= '9'))
+        return n;
+    for (int i = 0; i < n; i++)
+        if (strlen(words[i]) == len && memcmp(words[i], word, len) == 0)
+            return n;
+    assert_true(n < MAX_WORDS);
+    memcpy(words[n], word, len);
+    words[n][len] = 0;
+    return n + 1;
+}
+
+static int add_words(char (*words)[64], int n, const char *text) {
+    while (*text) {
+        size_t len = 0;
+        while (is_word(text[len]))
+            len++;
+        n = add_word(words, n, text, len);
+        text += len ? len : 1;
+    }
+    return n;
+}
+
+/* y[i] = a for a of f32, which is copied by memcpy, and a second buffer, with names. */
+static const char *named(const char *buffer, const char *scalar) {
+    return rt_text("tolk.uop 1\n"
+                   "%%0 = param i32 {slot=2, space=alu, min=0, max=64}\n"
+                   "%%1 = cast index (%%0)\n"
+                   "%%2 = param f32 (%%1) {slot=0, name=\"%s\"}\n"
+                   "%%3 = param f32 {slot=1, name=\"%s\", space=alu}\n"
+                   "%%4 = range index (%%1) {axis=0, kind=global}\n"
+                   "%%5 = index f32 (%%2, %%4)\n"
+                   "%%6 = store void (%%5, %%3)\n"
+                   "%%7 = end void (%%6, %%4)\n"
+                   "%%8 = sink void (%%7) {name=\"named\"}\n",
+                   buffer, scalar);
+}
+
+static char *header_of(const char *text, const char *symbol) {
+    tolk_graph *g;
+    const tolk_uop *root;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
+    char *out = NULL;
+    size_t len;
+    opts.symbol = symbol;
+    opts.tier = TOLK_TIER_QUICK;
+    assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
+    if (tolk_parse(g, text, strlen(text), 0, &root, &err) ||
+        tolk_emit(r.ctx, root, &opts, TOLK_EMIT_HEADER, &out, &len, &err))
+        fail_msg("%s\n%s", err.msg, text);
+    tolk_graph_destroy(g);
+    return out;
+}
+
+/* Every word of a header, and every name of the lists above, is the name of a buffer once and that
+ * of a scalar once: the header compiles. */
+static void test_parameters_of_any_name_compile(void **state) {
+    (void)state;
+    if (!has_cc())
+        skip();
+    static char words[MAX_WORDS][64];
+    int n = 0;
+    char *text = header_of(named("y", "a"), "named");
+    n = add_words(words, n, text);
+    tolk_free_text(r.ctx, text);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        n = add_word(words, n, names[i].name, strlen(names[i].name));
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        n = add_word(words, n, good[i], strlen(good[i]));
+    /* all headers in one file, each with a symbol of its own */
+    char path[512], symbol[32];
+    snprintf(path, sizeof path, "%s/all.h", dir);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    for (int i = 0; i < n; i++)
+        for (int scalar = 0; scalar < 2; scalar++) {
+            snprintf(symbol, sizeof symbol, "k%d_%d", i, scalar);
+            text = header_of(scalar ? named("zz_other", words[i]) : named(words[i], "zz_other"),
+                             symbol);
+            assert_true(fputs(text, f) >= 0);
+            tolk_free_text(r.ctx, text);
+        }
+    /* kernels whose names would be those of the API */
+    text = header_of(rt_text("tolk.uop 1\n%%0 = sink void {name=\"name\"}\n"), NULL);
+    assert_non_null(strstr(text, "\nvoid tolk_kernel_name_("));
+    tolk_free_text(r.ctx, text);
+    /* what the header makes of its symbol */
+    static const char *const own[] = {"", "_h", "_run", "_sizes", "_N_BUFS", "er"};
+    for (int i = 0; i < (int)(sizeof own / sizeof *own); i++) {
+        char name[64];
+        snprintf(symbol, sizeof symbol, "own%d", i);
+        snprintf(name, sizeof name, "%s%s", symbol, own[i]);
+        text = header_of(named(name, "a"), symbol);
+        assert_int_equal(strstr(text, "float *slot0") == NULL, strcmp(own[i], "er") == 0);
+        assert_true(fputs(text, f) >= 0);
+        tolk_free_text(r.ctx, text);
+    }
+    assert_int_equal(fclose(f), 0);
+    char command[2048];
+    static const char *const languages[] = {"cc -x c -std=c11", "cc -x c -std=gnu17",
+                                            "c++ -x c++ -std=gnu++17"};
+    for (size_t i = 0; i < sizeof languages / sizeof *languages; i++) {
+        snprintf(command, sizeof command,
+                 "cd %s && { [ %d = 0 ] || command -v c++ >/dev/null || exit 0; } && "
+                 "printf '#include \"all.h\"\\n' | %s " WARNINGS
+                 " -fsyntax-only - 2>log || { head -20 log; false; }",
+                 dir, i == 2, languages[i]);
+        if (system(command))
+            fail_msg("a header does not compile: %s", command);
+    }
+}
+
+/* What the includes of a header declare is refused as symbol, whatever the C library. */
+static void test_symbols_that_the_includes_declare_are_refused(void **state) {
+    (void)state;
+    if (!has_cc())
+        skip();
+    static char words[MAX_WORDS][64];
+    char command[1024], word[128];
+    /* functions: a name before '('; types: the last name of a typedef; macros */
+    snprintf(command, sizeof command,
+             "cd %s && printf '#include <stddef.h>\\n#include <stdint.h>\\n#include <string.h>\\n' "
+             ">inc.c && { cc -E -P inc.c | grep -oE '[A-Za-z_0-9]+ *\\(' | tr -d ' ('; "
+             "cc -E -P inc.c | grep -oE '[A-Za-z_0-9]+;' | tr -d ';'; "
+             "cc -E -dM inc.c | awk '{print $2}' | sed 's/(.*//'; } | sort -u",
+             dir);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    int n = 0;
+    while (fgets(word, sizeof word, f))
+        n = add_word(words, n, word, strcspn(word, "\n"));
+    assert_int_equal(pclose(f), 0);
+    assert_true(n > 200);
+    tolk_graph *g;
+    const tolk_uop *root;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
+    char *out;
+    size_t len;
+    assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
+    assert_int_equal(tolk_parse(g, sum, sizeof sum - 1, 0, &root, &err), TOLK_OK);
+    for (int i = 0; i < n; i++) {
+        opts.symbol = words[i];
+        if (tolk_emit(r.ctx, root, &opts, TOLK_EMIT_HEADER, &out, &len, &err) != TOLK_E_ARG)
+            fail_msg("the symbol %s is taken", words[i]);
+    }
+    tolk_graph_destroy(g);
+}
+
 static void test_headers_are_refused_with_a_reason(void **state) {
     (void)state;
-    static const char *const bad[] = {"",    "1a",       "a b",  "while", "a-b",
-                                      "int", "\xc3\xa9", "a\nb", "main",  "template"};
+    static const char *const bad[] = {"", "1a", "a b", "a-b", "\xc3\xa9", "a\nb", "a$b"};
     tolk_graph *g;
     const tolk_uop *root;
     tolk_error err = TOLK_ERROR_INIT;
@@ -415,7 +714,23 @@ static void test_headers_are_refused_with_a_reason(void **state) {
         opts.symbol = bad[i];
         assert_int_equal(tolk_emit(r.ctx, root, &opts, TOLK_EMIT_OBJ, &out, &len, &err),
                          TOLK_E_ARG);
-        assert_non_null(strstr(err.msg, "expected an identifier of C"));
+        assert_non_null(strstr(err.msg, "expected an identifier of C, at most 64 bytes"));
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char want[160];
+        opts.symbol = names[i].name;
+        if (tolk_emit(r.ctx, root, &opts, TOLK_EMIT_HEADER, &out, &len, &err) != TOLK_E_ARG)
+            fail_msg("the symbol %s is taken", names[i].name);
+        snprintf(want, sizeof want, "symbol \"%s\" is %s: expected an identifier of C that",
+                 names[i].name, names[i].is);
+        if (!strstr(err.msg, want))
+            fail_msg("%s: expected %s", err.msg, want);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        opts.symbol = good[i];
+        if (tolk_emit(r.ctx, root, &opts, TOLK_EMIT_HEADER, &out, &len, &err))
+            fail_msg("%s", err.msg);
+        tolk_free_text(r.ctx, out);
     }
     /* a size that is no integer arithmetic */
     static const char odd[] = "tolk.uop 1\n"
@@ -454,6 +769,9 @@ int main(void) {
         cmocka_unit_test(test_caller_says_the_size_of_the_dynamic_buffer),
         cmocka_unit_test(test_sizes_of_a_header_are_those_of_the_library),
         cmocka_unit_test(test_headers_are_refused_with_a_reason),
+        cmocka_unit_test(test_headers_with_any_symbol_compile),
+        cmocka_unit_test(test_parameters_of_any_name_compile),
+        cmocka_unit_test(test_symbols_that_the_includes_declare_are_refused),
     };
     return cmocka_run_group_tests(tests, setup_dir, teardown_dir);
 }

@@ -53,6 +53,17 @@ has 'It runs on x86-64.'
 expect 0 "$jit" emit "$examples/scale.uop" --emit=header --target aarch64
 has 'It runs on aarch64'
 refuse 'symbol "a b": expected an identifier of C' "$jit" emit "$examples/scale.uop" --emit=obj -o a.o --symbol 'a b'
+for name in _Bool _Thread_local while template; do
+    refuse "symbol \"$name\" is a keyword of C or C++" "$jit" emit "$examples/scale.uop" --emit=obj -o a.o --symbol "$name"
+done
+refuse 'symbol "strlen" is a function of the C library' "$jit" emit "$examples/scale.uop" --emit=obj -o a.o --symbol strlen
+refuse 'symbol "tolk_kenv" is a name of tolk' "$jit" emit "$examples/scale.uop" --emit=obj -o a.o --symbol tolk_kenv
+# a param named as what the header calls
+sed 's/name="x"/name="memset"/' "$examples/scale.uop" >memset.uop
+grep -q '"memset"' memset.uop || problem 'no param is named memset'
+expect 0 "$jit" emit memset.uop --emit=obj -o m.o --header m.h
+echo '#include "m.h"' >m.c
+expect 0 "$cc" -std=c11 -Wall -Wextra -Werror -c m.c -o m_main.o
 refuse '--header: expected --emit=obj' "$jit" emit "$examples/scale.uop" --emit=llvm --header a.h
 refuse 'cannot write' "$jit" emit "$examples/scale.uop" --emit=obj -o a.o --header /nonexistent/a.h
 

@@ -39,6 +39,33 @@ expect 0 "$jit" emit "$scale" --emit=ptx
 whole '.target sm_75' out "no target"
 expect 0 "$jit" emit "$scale" --emit=ptx --symbol mine
 whole '.visible .entry mine(' out "--symbol"
+
+# Names: WARP_SZ and a single _ are no names in PTX, those of instructions, types and registers are.
+constant='symbol "WARP_SZ" is a constant of PTX'
+refuse "$constant" "$jit" emit "$scale" --emit=ptx --symbol WARP_SZ
+refuse "$constant" "$jit" emit "$scale" --emit=asm --target sm_90 --symbol WARP_SZ
+expect 0 "$jit" emit "$scale" --emit=asm --target x86-64 --symbol WARP_SZ
+for name in _ _x; do
+    refuse "symbol \"$name\" is reserved" "$jit" emit "$scale" --emit=ptx --symbol "$name"
+done
+refuse 'symbol "$x": expected an identifier of C' "$jit" emit "$scale" --emit=ptx --symbol '$x'
+refuse 'symbol "%x": expected an identifier of C' "$jit" emit "$scale" --emit=ptx --symbol '%x'
+refuse 'symbol "tolk_shared" is a name of tolk' "$jit" emit "$scale" --emit=ptx --symbol tolk_shared
+for name in add mov bra ret call entry func shared b32 f32 tid clock64 x WARP_SZ_ warp_sz x_; do
+    expect 0 "$jit" emit "$scale" --emit=ptx --symbol "$name" -o k.ptx
+    whole ".visible .entry $name(" k.ptx "--symbol $name"
+    [ -z "$ptxas" ] || expect 0 "$ptxas" -arch=sm_75 k.ptx -o k.cubin
+done
+# Names in the kernel's text are not in the PTX.
+for name in WARP_SZ _ '$' '%' '%tid' 'a b' '} /*' '*/' '// x' '\n}' ''; do
+    printf '%s\n' 'tolk.uop 1' '%0 = const index 8' \
+        "%1 = param i32 (%0) {slot=0, name=\"$name\"}" '%2 = special index (%0) {name="gidx0"}' \
+        '%3 = index i32 (%1, %2)' '%4 = const i32 7' '%5 = store void (%3, %4)' \
+        "%6 = sink void (%5) {name=\"$name\"}" >named.uop
+    expect 0 "$jit" emit named.uop --emit=ptx -o k.ptx
+    whole '.visible .entry tolk_kernel(' k.ptx "a kernel named $name"
+    [ -z "$ptxas" ] || expect 0 "$ptxas" -arch=sm_75 k.ptx -o k.cubin
+done
 expect 0 "$jit" emit "$scale" --emit=program --target sm_80
 grep -q 'name="gidx0"' out || problem "no gidx0 in the program"
 expect 0 "$jit" emit "$scale" --emit=ptx --target sm_90 -o a
