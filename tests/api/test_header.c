@@ -596,6 +596,7 @@ static char *header_of(const char *text, const char *symbol) {
     size_t len;
     opts.symbol = symbol;
     opts.tier = TOLK_TIER_QUICK;
+    opts.no_cache = 1;
     assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
     if (tolk_parse(g, text, strlen(text), 0, &root, &err) ||
         tolk_emit(r.ctx, root, &opts, TOLK_EMIT_HEADER, &out, &len, &err))
@@ -613,7 +614,7 @@ static void test_parameters_of_any_name_compile(void **state) {
     static char words[MAX_WORDS][64];
     int n = 0;
     char *text = header_of(named("y", "a"), "named");
-    n = add_words(words, n, text);
+    n = add_words(words, n, strstr(text, "#ifndef"));
     tolk_free_text(r.ctx, text);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         n = add_word(words, n, names[i].name, strlen(names[i].name));
@@ -624,14 +625,12 @@ static void test_parameters_of_any_name_compile(void **state) {
     snprintf(path, sizeof path, "%s/all.h", dir);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    for (int i = 0; i < n; i++)
-        for (int scalar = 0; scalar < 2; scalar++) {
-            snprintf(symbol, sizeof symbol, "k%d_%d", i, scalar);
-            text = header_of(scalar ? named("zz_other", words[i]) : named(words[i], "zz_other"),
-                             symbol);
-            assert_true(fputs(text, f) >= 0);
-            tolk_free_text(r.ctx, text);
-        }
+    for (int i = 0; i < n; i++) {
+        snprintf(symbol, sizeof symbol, "k%d", i);
+        text = header_of(named(words[i], words[(i + 1) % n]), symbol);
+        assert_true(fputs(text, f) >= 0);
+        tolk_free_text(r.ctx, text);
+    }
     /* kernels whose names would be those of the API */
     text = header_of(rt_text("tolk.uop 1\n%%0 = sink void {name=\"name\"}\n"), NULL);
     assert_non_null(strstr(text, "\nvoid tolk_kernel_name_("));
