@@ -756,7 +756,7 @@ void tk_llvm_build_keep(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x) {
     bool gpu = tk_target_is_gpu(f->target);
     const char *vector = f->classes & TK_LEGAL_ON_A64 ? "w" : widest > 256 ? "v" : "x";
     LLVMTypeRef i32 = LLVMInt32TypeInContext(f->lc);
-    if (lanes * bits >= 128 && !is_bool) {
+    if (lanes * bits >= 128 && !is_bool && !gpu) {
         /* Each register that the vector takes. */
         uint32_t n = lanes * bits > widest ? widest / bits : lanes;
         for (uint32_t from = 0; from < lanes; from += n)

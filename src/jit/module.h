@@ -8,6 +8,7 @@
 #ifndef TK_JIT_MODULE_H
 #define TK_JIT_MODULE_H
 
+#include "base/room.h"
 #include "base/status.h"
 #include "jit/llvm_api.h"
 
@@ -31,6 +32,14 @@ typedef struct tk_module {
  * another build. Threads: any. */
 tolk_status tk_module_get(const tk_module **out, tolk_error *err);
 
+/* LLVM ends the process when it gets no memory: what there must be before it is asked for code, and
+ * for each instruction of the program; and before it is opened. */
+enum {
+    TK_MODULE_EMIT_BYTES = 24 << 20,
+    TK_MODULE_NODE_BYTES = 6 << 10,
+    TK_MODULE_BYTES = 112 << 20
+};
+
 static inline tolk_status tk_module_emit(tolk_ctx *ctx, const tk_target *target,
                                          const tolk_uop *linear, const char *symbol,
                                          tk_llvm_form form, uint64_t *frame_bytes,
@@ -38,6 +47,8 @@ static inline tolk_status tk_module_emit(tolk_ctx *ctx, const tk_target *target,
                                          tolk_error *err) {
     const tk_module *m;
     TK_TRY(tk_module_get(&m, err));
+    TK_TRY(tk_room_for(TK_MODULE_EMIT_BYTES + TK_MODULE_NODE_BYTES * (size_t)linear->n_src,
+                       "the code generator", err));
     return m->emit(ctx, target, linear, symbol, form, frame_bytes, phases, out, len, err);
 }
 

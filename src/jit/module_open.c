@@ -55,6 +55,7 @@ static tolk_status look_at(void *library, const char *path, tolk_error *err) {
 
 static tolk_status open_it(tolk_error *err) {
     static const char installed[] = TOLK_LIBDIR "/" NAME;
+    TK_TRY(tk_room_for(TK_MODULE_BYTES, "opening the code generator", err));
     enum { HOW = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
     char path[4096], first[160];
     const char *at = beside(path, sizeof path) ? path : installed;

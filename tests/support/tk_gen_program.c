@@ -54,8 +54,11 @@ static bool open_scope(gen *s) {
     s->scope[++s->depth] = (uint32_t)s->is_open.n;
     return tk_vec_push(&s->is_open, true);
 }
-/* List u. */
+/* List u. NULL if something that it is made of is not known: builders look through some nodes. */
 static const tolk_uop *put(gen *s, const tolk_uop *u) {
+    for (uint32_t i = 0; u && i < u->n_src; i++)
+        if (!is_known(s, u->src[i]))
+            return NULL;
     if (!u || !tk_vec_push(&s->list, u) ||
         (s->made_in.n <= u->id && !tk_vec_resize(&s->made_in, (size_t)u->id + 256)))
         return NULL;
