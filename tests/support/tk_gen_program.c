@@ -56,7 +56,7 @@ static bool open_scope(gen *s) {
 }
 /* List u. NULL if something that it is made of is not known: builders look through some nodes. */
 static const tolk_uop *put(gen *s, const tolk_uop *u) {
-    for (uint32_t i = 0; u && i < u->n_src; i++)
+    for (uint32_t i = 0; u && !tk_uop_is(u, TK_OP_END) && i < u->n_src; i++)
         if (!is_known(s, u->src[i]))
             return NULL;
     if (!u || !tk_vec_push(&s->list, u) ||
