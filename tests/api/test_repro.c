@@ -211,7 +211,7 @@ static int emit_and_die(void *user) {
 static void test_file_compiles_to_the_same_bytes(void **state) {
     (void)state;
     const char *jit = getenv("TOLK_JIT");
-    if (!jit)
+    if (!jit || access(jit, X_OK)) /* not every stage builds it */
         skip();
     static const form forms[] = {
         {NULL, NULL, TOLK_BOUNDS_CHECK, 0, TOLK_TIER_DEFAULT, NULL, TOLK_EMIT_OBJ, NULL},
