@@ -38,7 +38,7 @@ static bool check_params(tk_llvm_fn *f, const tk_params *params) {
     size_t most = more ? TK_LLVM_PTX_MORE_PARAM_BYTES : TK_LLVM_PTX_PARAM_BYTES;
     if (bytes <= most)
         return true;
-    char hint[64] = "";
+    char hint[96] = "";
     if (!more && bytes <= TK_LLVM_PTX_MORE_PARAM_BYTES)
         snprintf(hint, sizeof hint, ", one in PTX %d.%d (%s,+ptx%d) for %d",
                  TK_LLVM_PTX_MORE_PARAMS / 10, TK_LLVM_PTX_MORE_PARAMS % 10, f->target->cpu,
