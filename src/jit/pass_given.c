@@ -61,9 +61,10 @@ static const tolk_uop *source(rewriter *s, const tolk_uop *u, uint32_t i) {
 
 static bool list(rewriter *s, const tolk_uop *u, const tolk_uop *r) {
     tk_list *l = &s->list;
-    if (tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF))
-        return tk_vec_push(&s->loops, tk_uop_is(u, TK_OP_RANGE) ? r : tk_vec_last(&s->loops)) &&
-               tk_list_open(l, r);
+    if (tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF)) {
+        const tolk_uop *loop = tk_uop_is(u, TK_OP_RANGE) ? r : tk_vec_last(&s->loops);
+        return tk_vec_push(&s->loops, loop) && tk_list_open(l, r);
+    }
     if (tk_uop_is(u, TK_OP_END) || tk_uop_is(u, TK_OP_ENDIF)) {
         s->loops.n--;
         return tk_list_close(l, r);
