@@ -10,11 +10,7 @@
 #include <string.h>
 
 const tolk_uop *tk_access_buffer(const tolk_uop *u) {
-    if (tk_uop_is(u, TK_OP_INDEX))
-        u = u->src[0];
-    while (tk_uop_is(u, TK_OP_AFTER))
-        u = u->src[0];
-    return u;
+    return tk_access_base(tk_uop_is(u, TK_OP_INDEX) ? u->src[0] : u);
 }
 
 /* ---- inside its buffer ---- */

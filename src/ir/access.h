@@ -8,6 +8,16 @@
 
 #include "ir/uop.h"
 
+/* u itself, behind any number of AFTERs. */
+static inline const tolk_uop *tk_access_base(const tolk_uop *u) {
+    while (tk_uop_is(u, TK_OP_AFTER))
+        u = u->src[0];
+    return u;
+}
+/* Is it a BUFFER of registers? */
+static inline bool tk_access_is_reg(const tolk_uop *u) {
+    return tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_REG;
+}
 /* The PARAM or BUFFER that a place (INDEX), or a buffer behind AFTER, is in. */
 const tolk_uop *tk_access_buffer(const tolk_uop *u);
 

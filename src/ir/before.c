@@ -26,9 +26,7 @@ typedef struct finder {
 
 static const tolk_uop *reg_of(const tolk_uop *access) {
     const tolk_uop *b = tk_access_buffer(access->src[0]);
-    return b && tk_uop_is(b, TK_OP_BUFFER) && tk_uop_int(b, TK_A_BUFFER_SPACE) == TK_SPACE_REG
-               ? b
-               : NULL;
+    return b && tk_access_is_reg(b) ? b : NULL;
 }
 
 static int by_store(const void *pa, const void *pb) {

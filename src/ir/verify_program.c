@@ -7,6 +7,7 @@
  */
 #include "ir/verify_parts.h"
 
+#include "ir/access.h"
 #include "ir/dtype.h"
 
 #include <string.h>
@@ -44,10 +45,6 @@ static tk_verify_kind kind_of(const program *p, const tolk_uop *u) {
 static const tolk_uop *base_of(const program *p, const tolk_uop *u) {
     uint32_t id = tk_walk_map_get(&p->base, u->id);
     return id ? u->graph->nodes.at[id - 1] : u;
-}
-
-static bool is_reg(const tolk_uop *u) {
-    return tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_REG;
 }
 
 /* ---- sources ---- */
@@ -99,7 +96,7 @@ static tolk_status check_definition(const program *p, const tolk_uop *u) {
         return TOLK_OK;
     if (tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_GLOBAL)
         return FAIL(p, u, "space is global, expected local or reg (global memory is a param)");
-    if (is_reg(u) && !tk_uop_is_const(u->src[0]))
+    if (tk_access_is_reg(u) && !tk_uop_is_const(u->src[0]))
         return FAIL(p, u, "space reg of %s elements, expected a constant", op_name(u->src[0]));
     return TOLK_OK;
 }
@@ -112,7 +109,7 @@ static tolk_status check_index(const program *p, const tolk_uop *u) {
                    : FAIL(p, u, "operand 0 is %s, expected a buffer or a vector", op_name(base));
     if (u->n_src != 2)
         return FAIL(p, u, "%u indices, expected 1", u->n_src - 1);
-    if (!is_reg(base))
+    if (!tk_access_is_reg(base))
         return TOLK_OK;
     const tolk_uop *i = u->src[1];
     int64_t size = base->src[0]->attr[0].i;
@@ -127,7 +124,7 @@ static tolk_status check_access(const program *p, const tolk_uop *u) {
     if (kind_of(p, place) != TK_VERIFY_PLACE)
         return FAIL(p, u, "operand 0 is no place in a buffer");
     const tolk_uop *base = base_of(p, place->src[0]);
-    if (!is_reg(base))
+    if (!tk_access_is_reg(base))
         return TOLK_OK;
     char have[16], want[16];
     if (tk_uop_is(u, TK_OP_ATOMIC_ADD))

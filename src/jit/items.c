@@ -47,6 +47,11 @@ bool tk_items_has_dynamic(const tolk_uop *linear) {
     return false;
 }
 
+const tolk_uop *tk_items_size(tolk_graph *g, const tolk_uop *size) {
+    tk_bound b = tk_bounds(size);
+    return b.state == 1 && b.lo >= 0 ? size : tk_sym_max(g, size, tk_uop_index_const(g, 0));
+}
+
 const tolk_uop *tk_items_count(tolk_graph *g, const tolk_uop *const size[TK_ITEMS_DIMS]) {
     const tolk_uop *n = tk_uop_index_const(g, 1);
     for (int d = 0; d < TK_ITEMS_DIMS && n; d++)

@@ -33,6 +33,9 @@ bool tk_items_has_local(const tolk_uop *linear);
 /* Has it the local buffer whose size each launch says? */
 bool tk_items_has_dynamic(const tolk_uop *linear);
 
+/* A size of specials: below 0 it means none, as everywhere. NULL on failure. */
+const tolk_uop *tk_items_size(tolk_graph *g, const tolk_uop *size);
+
 /* Of a group: the number of its work-items, and of one of them its number, x fastest. size and
  * index: by dim; NULL where the kernel does not have it. New nodes of g; NULL on failure. */
 const tolk_uop *tk_items_count(tolk_graph *g, const tolk_uop *const size[TK_ITEMS_DIMS]);

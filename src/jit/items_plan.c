@@ -9,16 +9,6 @@
 
 enum { MOST_CHEAP = 12 };
 
-const tolk_uop *tk_items_base(const tolk_uop *u) {
-    while (tk_uop_is(u, TK_OP_AFTER))
-        u = u->src[0];
-    return u;
-}
-
-static bool is_reg(const tolk_uop *u) {
-    return tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_REG;
-}
-
 static bool is_access(const tolk_uop *u) {
     return tk_uop_is(u, TK_OP_LOAD) || tk_uop_is(u, TK_OP_STORE) || tk_uop_is(u, TK_OP_ATOMIC_ADD);
 }
@@ -30,12 +20,12 @@ bool tk_items_is_definition(const tolk_uop *u) {
 
 bool tk_items_is_place(const tolk_uop *u) {
     return tk_uop_is(u, TK_OP_AFTER) ||
-           (tk_uop_is(u, TK_OP_INDEX) && tk_check_is_buffer(tk_items_base(u->src[0])));
+           (tk_uop_is(u, TK_OP_INDEX) && tk_check_is_buffer(tk_access_base(u->src[0])));
 }
 
 bool tk_items_is_value(const tolk_uop *u, uint32_t i) {
     const tolk_uop *s = u->src[i];
-    if (s->dtype == TOLK_VOID || tk_check_is_buffer(tk_items_base(s)))
+    if (s->dtype == TOLK_VOID || tk_check_is_buffer(tk_access_base(s)))
         return false;
     if (i == 0)
         return !is_access(u) && !tk_uop_is(u, TK_OP_END);
@@ -43,8 +33,8 @@ bool tk_items_is_value(const tolk_uop *u, uint32_t i) {
 }
 
 tk_items_reg *tk_items_plan_reg(const tk_items_plan *plan, const tolk_uop *access) {
-    const tolk_uop *base = tk_items_base(access->src[0]->src[0]);
-    for (size_t i = 0; is_reg(base) && i < plan->regs.n; i++)
+    const tolk_uop *base = tk_access_base(access->src[0]->src[0]);
+    for (size_t i = 0; tk_access_is_reg(base) && i < plan->regs.n; i++)
         if (plan->regs.at[i].buffer == base)
             return &plan->regs.at[i];
     return NULL;
@@ -119,7 +109,7 @@ static bool find_regs(tk_items_plan *p) {
         int dim = tk_items_lidx(u);
         if (dim >= 0)
             p->lidx[dim] = u;
-        if (!is_reg(u))
+        if (!tk_access_is_reg(u))
             continue;
         bool known = false;
         for (size_t k = 0; k < p->regs.n; k++)

@@ -45,8 +45,7 @@ typedef struct tk_items_plan {
 tolk_status tk_items_plan_init(tk_items_plan *plan, const tolk_uop *linear, tolk_error *err);
 void tk_items_plan_fini(tk_items_plan *plan);
 
-/* The buffer behind any number of AFTERs; and the reg buffer of an access, NULL if it is memory. */
-const tolk_uop *tk_items_base(const tolk_uop *u);
+/* The reg buffer of an access, NULL if it is memory. */
 tk_items_reg *tk_items_plan_reg(const tk_items_plan *plan, const tolk_uop *access);
 /* Number of the element of an access to a reg buffer. */
 uint32_t tk_items_plan_element(const tk_items_reg *reg, const tolk_uop *access);

@@ -64,8 +64,7 @@ static inline bool tk_kview_is_global(const tolk_uop *buffer) {
 }
 /* Is it memory at all, or registers of one iteration? */
 static inline bool tk_kview_is_memory(const tolk_uop *buffer) {
-    return !tk_uop_is(buffer, TK_OP_BUFFER) ||
-           tk_uop_int(buffer, TK_A_BUFFER_SPACE) != TK_SPACE_REG;
+    return !tk_access_is_reg(buffer);
 }
 static inline tk_axis tk_kview_axis(const tolk_uop *range) {
     return (tk_axis)tk_uop_int(range, TK_A_RANGE_KIND);

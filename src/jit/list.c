@@ -86,35 +86,3 @@ bool tk_list_close(tk_list *l, const tolk_uop *closer) {
 const tolk_uop *tk_list_linear(const tk_list *l, const tolk_uop *from) {
     return tk_uop(l->g, TK_OP_LINEAR, TOLK_VOID, l->out.at, l->out.n, from->attr);
 }
-
-/* ---- registers ---- */
-
-const tolk_uop *tk_list_reg(tk_list *l, tolk_dtype dtype, int64_t slot) {
-    const tolk_uop *one = tk_uop_index_const(l->g, 1);
-    tk_attr attrs[4] = {{.i = slot}, {.i = TK_SPACE_REG}, {.i = 0}, {.blob = NULL}};
-    return one ? tk_uop(l->g, TK_OP_BUFFER, dtype, &one, 1, attrs) : NULL;
-}
-
-static const tolk_uop *reg_place(tk_list *l, const tolk_uop *reg, const tolk_uop *token) {
-    const tolk_uop *zero = tk_uop_index_const(l->g, 0), *src[2] = {reg, token};
-    const tolk_uop *now = token && reg ? tk_uop(l->g, TK_OP_AFTER, reg->dtype, src, 2, NULL) : reg;
-    return now && zero
-               ? tk_uop(l->g, TK_OP_INDEX, reg->dtype, (const tolk_uop *[]){now, zero}, 2, NULL)
-               : NULL;
-}
-
-const tolk_uop *tk_list_reg_store(tk_list *l, const tolk_uop *reg, const tolk_uop *value,
-                                  const tolk_uop *token) {
-    tk_attr attrs[2] = {{.i = 1}, {.i = 0}};
-    const tolk_uop *src[2] = {reg_place(l, reg, token), value};
-    const tolk_uop *u =
-        src[0] && value ? tk_uop(l->g, TK_OP_STORE, TOLK_VOID, src, 2, attrs) : NULL;
-    return tk_list_place(l, u) ? u : NULL;
-}
-
-const tolk_uop *tk_list_reg_load(tk_list *l, const tolk_uop *reg, const tolk_uop *token) {
-    tk_attr attrs[2] = {{.i = 1}, {.i = 0}};
-    const tolk_uop *from = reg_place(l, reg, token);
-    const tolk_uop *u = from ? tk_uop(l->g, TK_OP_LOAD, reg->dtype, &from, 1, attrs) : NULL;
-    return tk_list_place(l, u) ? u : NULL;
-}

@@ -30,6 +30,10 @@ bool tk_list_has(const tk_list *l, const tolk_uop *u);
 bool tk_list_push(tk_list *l, const tolk_uop *u);
 /* List u and what it is made of, but for what is at hand. */
 bool tk_list_place(tk_list *l, const tolk_uop *u);
+/* The same, with u as the answer; NULL: failed. */
+static inline const tolk_uop *tk_list_placed(tk_list *l, const tolk_uop *u) {
+    return tk_list_place(l, u) ? u : NULL;
+}
 /* List u once more, and what it is made of, but for what of that is at hand. */
 bool tk_list_again(tk_list *l, const tolk_uop *u);
 /* The same for what opens a loop or branch, which is in it; and list what closes the innermost. */
@@ -37,12 +41,5 @@ bool tk_list_open(tk_list *l, const tolk_uop *opener);
 bool tk_list_close(tk_list *l, const tolk_uop *closer);
 /* The whole as a LINEAR, with the name of `from`. */
 const tolk_uop *tk_list_linear(const tk_list *l, const tolk_uop *from);
-
-/* Registers: a new one of a dtype; storing to it and loading from it behind `token`, an instruction
- * or NULL. The store and the load are listed with what they are made of. NULL on failure. */
-const tolk_uop *tk_list_reg(tk_list *l, tolk_dtype dtype, int64_t slot);
-const tolk_uop *tk_list_reg_store(tk_list *l, const tolk_uop *reg, const tolk_uop *value,
-                                  const tolk_uop *token);
-const tolk_uop *tk_list_reg_load(tk_list *l, const tolk_uop *reg, const tolk_uop *token);
 
 #endif

@@ -681,11 +681,10 @@ void tk_llvm_build_enter(tk_llvm_fn *f, LLVMBasicBlockRef block) {
 
 /* Before the end of a block. LLVM's fast instruction selection, which quick code uses, takes the
  * instructions of a block one by one from its end. For an intrinsic that it does not know (fma,
- * smax
- * ...) it sets up the thorough selection, which costs more than all else about that instruction;
- * where it meets another instruction that it does not know, the thorough one does all the rest of
- * the block at once. Such an instruction is a fence among the signal handlers of a thread, which
- * becomes no code. */
+ * smax ...) it sets up the thorough selection, which costs more than all else about that
+ * instruction; where it meets another instruction that it does not know, the thorough one does all
+ * the rest of the block at once. Such an instruction is a fence among the signal handlers of a
+ * thread, which becomes no code. */
 static void end_block(tk_llvm_fn *f) {
     enum { FEW_CALLS = 4, SPARSE = 8 };
     uint32_t calls = f->n_calls, n = 0;
@@ -781,6 +780,33 @@ LLVMValueRef tk_llvm_build_phi(tk_llvm_fn *f, LLVMTypeRef type, LLVMValueRef a,
     LLVMAddIncoming(phi, &a, &from_a, 1);
     LLVMAddIncoming(phi, &b, &from_b, 1);
     return phi;
+}
+
+LLVMValueRef tk_llvm_build_exchange(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                    tk_llvm_exchange *x) {
+    *x = (tk_llvm_exchange){.dtype = dtype, .address = address};
+    x->first = tk_llvm_build_load(f, dtype, address);
+    if (!x->first)
+        return NULL;
+    x->before = LLVMGetInsertBlock(f->b);
+    x->again = tk_llvm_build_block(f, "again");
+    tk_llvm_build_jump(f, x->again);
+    tk_llvm_build_enter(f, x->again);
+    return x->old = LLVMBuildPhi(f->b, LLVMTypeOf(x->first), "");
+}
+
+void tk_llvm_build_exchange_end(tk_llvm_fn *f, const tk_llvm_exchange *x, LLVMValueRef fresh) {
+    LLVMValueRef first = x->first,
+                 there = tk_llvm_build_cas(f, x->dtype, x->address, x->old, fresh);
+    if (!there)
+        return;
+    LLVMBasicBlockRef before = x->before, here = LLVMGetInsertBlock(f->b),
+                      done = tk_llvm_build_block(f, "exchanged");
+    LLVMAddIncoming(x->old, &first, &before, 1);
+    LLVMAddIncoming(x->old, &there, &here, 1);
+    tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_EQ, x->dtype, there, x->old), done,
+                         x->again, TK_LLVM_LIKELY);
+    tk_llvm_build_enter(f, done);
 }
 
 LLVMValueRef tk_llvm_build_stack(tk_llvm_fn *f, uint32_t bytes) {

@@ -134,6 +134,17 @@ LLVMValueRef tk_llvm_build_gpu(tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype, 
                                LLVMValueRef *args, unsigned n);
 LLVMValueRef tk_llvm_build_cas(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
                                LLVMValueRef old, LLVMValueRef fresh);
+/* A loop that gives what is at address (a scalar of dtype) a new value as one step of all threads.
+ * begin: the value that is there, NULL: failed. What is built then makes the new one of it. end:
+ * the loop is over when nobody else stored in between. */
+typedef struct tk_llvm_exchange {
+    tolk_dtype dtype;
+    LLVMValueRef address, first, old;
+    LLVMBasicBlockRef before, again;
+} tk_llvm_exchange;
+LLVMValueRef tk_llvm_build_exchange(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
+                                    tk_llvm_exchange *x);
+void tk_llvm_build_exchange_end(tk_llvm_fn *f, const tk_llvm_exchange *x, LLVMValueRef fresh);
 LLVMValueRef tk_llvm_build_atom_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef address,
                                     LLVMValueRef x);
 bool tk_llvm_build_has(const tk_llvm_fn *f, tk_legal_op op, tolk_dtype dtype);

@@ -74,24 +74,13 @@ LLVMValueRef tk_llvm_code_sum(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef code
 
 void tk_llvm_code_add(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef at, LLVMValueRef x) {
     tolk_dtype m = tk_softnarrow_code(dtype);
-    LLVMValueRef first = tk_llvm_build_load(f, m, at);
+    tk_llvm_exchange loop;
     x = tk_llvm_code_widen(f, dtype, tk_llvm_build_convert(f, TK_LEGAL_ZEXT, m, TOLK_U32, x));
-    if (!first || !x)
+    LLVMValueRef old = x ? tk_llvm_build_exchange(f, m, at, &loop) : NULL;
+    if (!old)
         return;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(f->b), again = tk_llvm_build_block(f, "again"),
-                      done = tk_llvm_build_block(f, "stored");
-    tk_llvm_build_jump(f, again);
-    tk_llvm_build_enter(f, again);
-    LLVMValueRef old = LLVMBuildPhi(f->b, LLVMTypeOf(first), "");
     LLVMValueRef sum =
         tk_llvm_code_sum(f, dtype, tk_llvm_build_convert(f, TK_LEGAL_ZEXT, m, TOLK_U32, old), x);
-    LLVMValueRef there = tk_llvm_build_cas(
-        f, m, at, old, tk_llvm_build_convert(f, TK_LEGAL_TRUNC, TOLK_U32, m, sum));
-    if (!there)
-        return;
-    LLVMAddIncoming(old, &first, &before, 1);
-    LLVMAddIncoming(old, &there, &again, 1);
-    tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_EQ, m, there, old), done, again,
-                         TK_LLVM_LIKELY);
-    tk_llvm_build_enter(f, done);
+    tk_llvm_build_exchange_end(f, &loop,
+                               tk_llvm_build_convert(f, TK_LEGAL_TRUNC, TOLK_U32, m, sum));
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Walks a program's list once and builds one LLVM function. Elements of reg buffers are values from
- * the start: loops and ifs are structured, so that each knows beforehand which elements are stored
- * inside, and gets a phi for each of those. Loops are rotated: a guard, then a body with the test
- * at its end.
+ * Walks a program's list once and builds one LLVM function.
  */
 #include "jit/llvm_api.h"
 
-#include "base/map.h"
 #include "ir/bounds.h"
 #include "ir/check.h"
 #include "ir/dtype.h"
@@ -17,6 +13,8 @@
 #include "jit/kenv.h"
 #include "jit/llvm_alu.h"
 #include "jit/llvm_cast.h"
+#include "jit/llvm_cost.h"
+#include "jit/llvm_emitter.h"
 #include "jit/llvm_mem.h"
 #include "jit/llvm_object.h"
 #include "jit/llvm_pool.h"
@@ -27,116 +25,60 @@
 enum {
     MAX_COST = 1 << 16, /* of a program, in instructions of the machine: some seconds */
     MAX_BLOCK_COST = 1024,
-    MAX_REGS = 1 << 14,
     MAX_REG_BITS = 1 << 26, /* of the sets of elements stored in loops */
     STREAM_ALIGN = 64       /* of buffers whose stores go around the caches */
 };
 
-/* An open loop or if. */
-typedef struct scope {
-    const tolk_uop *opener;
-    LLVMBasicBlockRef before; /* block that the opener ended */
-    LLVMBasicBlockRef body;   /* of a loop: its header */
-    LLVMBasicBlockRef after;
-    LLVMValueRef counter, size;
-    bool guarded;       /* the body may run not at all */
-    uint32_t set;       /* number of the opener: which elements are stored inside */
-    size_t first_saved; /* in emitter.saved */
-} scope;
-
-/* A reg element that is stored inside a scope: its value before, and its phi in a loop's header. */
-typedef struct saved {
-    uint32_t reg;
-    LLVMValueRef before, phi;
-} saved;
-
-typedef struct emitter {
-    tk_llvm_fn f;
-    const tolk_uop *linear;
-    const tk_params *params;
-    const tolk_allocator *al;
-    tk_map values; /* node id -> place of its pieces, and TOLK_MAX_LANES + 1 times as much */
-    TK_VEC(LLVMValueRef) pieces;
-    tk_map reg_first;      /* id of a reg BUFFER -> number of its first element */
-    TK_VEC(uint32_t) part; /* of each instruction */
-    TK_VEC(bool) lives_on; /* of each instruction: the store that gives an element its last value */
-    tk_map used;           /* node id -> the last part that uses it; none: the first */
-    TK_VEC(LLVMValueRef) reg;
-    TK_VEC(scope) scopes;
-    TK_VEC(saved) saved;
-    TK_VEC(uint64_t) stored; /* one bit set an opener, set_words words each */
-    size_t set_words;
-    uint32_t next_set;
-    uint32_t widest;         /* bytes */
-    LLVMValueRef local_end;  /* i64: bytes of local buffers so far; NULL: there is none */
-    uint64_t shared_end;     /* GPU: the same as a number */
-    uint32_t n_locals;       /* and static ones so far */
-    bool streaming;          /* in the body for buffers that are aligned (GPU: vectors, too) */
-    LLVMBasicBlockRef leave; /* where a cancelled loop goes; NULL: none so far */
-    LLVMValueRef cancel;     /* address of the flag */
-} emitter;
-
-static bool out_of_memory(emitter *e) {
+bool tk_emit_out_of_memory(tk_emitter *e) {
     tk_llvm_build_fail(&e->f, TOLK_E_NOMEM, "out of memory");
     return false;
 }
 
-/* A program that the verifier would have refused. */
-static bool broken(emitter *e, const tolk_uop *u, const char *why) {
+bool tk_emit_broken(tk_emitter *e, const tolk_uop *u, const char *why) {
     tk_llvm_build_fail(&e->f, TOLK_E_VERIFY, "%s: %s", tk_op_get(tk_uop_op(u))->name, why);
     return false;
 }
 
-static const tolk_uop *strip(const tolk_uop *u) {
-    while (tk_uop_is(u, TK_OP_AFTER))
-        u = u->src[0];
-    return u;
-}
-
-static bool is_gpu(const emitter *e) {
+static bool is_gpu(const tk_emitter *e) {
     return tk_target_is_gpu(e->f.target);
-}
-
-static bool is_reg(const tolk_uop *u) {
-    return tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_REG;
 }
 
 /* ---- values ---- */
 
-enum { PIECES = TOLK_MAX_LANES + 1 }; /* in emitter.values: first piece * PIECES + number of them */
+/* In values: the first piece * PIECES + the number of them. */
+enum { PIECES = TOLK_MAX_LANES + 1 };
 
-static bool set_wide(emitter *e, const tolk_uop *u, const tk_llvm_wide *x) {
+bool tk_emit_set_wide(tk_emitter *e, const tolk_uop *u, const tk_llvm_wide *x) {
     if (e->f.status != TOLK_OK)
         return false;
     size_t first = e->pieces.n;
     for (uint32_t i = 0; i < x->n; i++) {
         if (!x->at[i])
-            return broken(e, u, "it has no value");
+            return tk_emit_broken(e, u, "it has no value");
         if (!tk_vec_push(&e->pieces, x->at[i]))
-            return out_of_memory(e);
+            return tk_emit_out_of_memory(e);
     }
-    return tk_map_put(&e->values, u->id, first * PIECES + x->n) || out_of_memory(e);
+    return tk_map_put(&e->values, u->id, first * PIECES + x->n) || tk_emit_out_of_memory(e);
 }
 
-static bool set_value(emitter *e, const tolk_uop *u, LLVMValueRef v) {
+bool tk_emit_set_value(tk_emitter *e, const tolk_uop *u, LLVMValueRef v) {
     tk_llvm_wide x = {.n = 1, .at = {v}};
-    return set_wide(e, u, &x);
+    return tk_emit_set_wide(e, u, &x);
 }
 
-/* The value of u, cut as it was made. */
-static bool wide(emitter *e, const tolk_uop *u, tk_llvm_wide *out) {
-    u = strip(u);
+bool tk_emit_wide(tk_emitter *e, const tolk_uop *u, tk_llvm_wide *out) {
+    u = tk_access_base(u);
     out->n = 0;
     uint64_t *at = tk_map_find(&e->values, u->id);
     if (!at) {
         if (!tk_uop_is_const(u))
-            return broken(e, u, "used before it is made");
+            return tk_emit_broken(e, u, "used before it is made");
         if (!tk_llvm_legal_type(u->dtype)) {
             tk_llvm_build_unsupported(&e->f, "const", u->dtype);
             return false;
         }
         tk_llvm_wide_const(&e->f, u->dtype, tk_uop_bits(u), out);
-        return set_wide(e, u, out);
+        return tk_emit_set_wide(e, u, out);
     }
     out->n = (uint32_t)(*at % PIECES);
     for (uint32_t i = 0; i < out->n; i++)
@@ -144,146 +86,20 @@ static bool wide(emitter *e, const tolk_uop *u, tk_llvm_wide *out) {
     return true;
 }
 
-/* The same of a scalar, an address. */
-static LLVMValueRef value(emitter *e, const tolk_uop *u) {
+LLVMValueRef tk_emit_value(tk_emitter *e, const tolk_uop *u) {
     tk_llvm_wide x;
-    if (!wide(e, u, &x))
+    if (!tk_emit_wide(e, u, &x))
         return NULL;
     if (x.n == 1)
         return x.at[0];
-    broken(e, u, "a vector where a scalar is expected");
+    tk_emit_broken(e, u, "a vector where a scalar is expected");
     return NULL;
-}
-
-/* ---- reg elements ---- */
-
-/* Pieces that the elements of a reg buffer take. */
-static uint32_t reg_pieces(const emitter *e, const tolk_uop *buffer) {
-    return tolk_dtype_lanes(buffer->dtype) / tk_llvm_wide_lanes(&e->f, buffer->dtype);
-}
-
-/* Number of the first piece of an element. */
-static bool reg_number(emitter *e, const tolk_uop *place, uint32_t *out) {
-    const tolk_uop *buffer = strip(place->src[0]), *i = place->n_src > 1 ? place->src[1] : NULL;
-    uint64_t *first = tk_map_find(&e->reg_first, buffer->id);
-    if (!first || !i || !tk_uop_is_const(i) || i->attr[0].i < 0 ||
-        i->attr[0].i >= buffer->src[0]->attr[0].i)
-        return broken(e, place, "no element of a reg buffer");
-    *out = (uint32_t)(*first + (uint64_t)i->attr[0].i * reg_pieces(e, buffer));
-    return true;
-}
-
-static bool add_regs(emitter *e, const tolk_uop *buffer) {
-    if (tk_map_find(&e->reg_first, buffer->id))
-        return true;
-    if (!buffer->n_src || !tk_uop_is_const(buffer->src[0]) || buffer->src[0]->attr[0].i < 0)
-        return broken(e, buffer, "a reg buffer without a constant size");
-    if (!tk_llvm_legal_type(buffer->dtype)) {
-        tk_llvm_build_unsupported(&e->f, "buffer", buffer->dtype);
-        return false;
-    }
-    uint64_t n = tk_uop_bits(buffer->src[0]), first = e->reg.n;
-    if (n <= MAX_REGS)
-        n *= reg_pieces(e, buffer);
-    if (n > MAX_REGS || first + n > MAX_REGS) {
-        tk_llvm_build_fail(&e->f, TOLK_E_LIMIT, "more than %d registers in reg buffers", MAX_REGS);
-        return false;
-    }
-    LLVMValueRef zero = tk_llvm_build_zero(
-        &e->f, tk_llvm_wide_piece(buffer->dtype, tk_llvm_wide_lanes(&e->f, buffer->dtype)));
-    for (uint64_t i = 0; i < n; i++)
-        if (!tk_vec_push(&e->reg, zero))
-            return out_of_memory(e);
-    return tk_map_put(&e->reg_first, buffer->id, first) || out_of_memory(e);
 }
 
 /* ---- before the walk ---- */
 
-/* Pieces in which u is computed: those of its widest elements. */
-static uint32_t pieces_of(const emitter *e, const tolk_uop *u) {
-    uint32_t most = 1;
-    for (uint32_t i = 0; i <= u->n_src; i++) {
-        tolk_dtype dt = i < u->n_src ? u->src[i]->dtype : u->dtype;
-        uint32_t n = tolk_dtype_lanes(dt);
-        if (n > 1)
-            n /= tk_llvm_wide_lanes(&e->f, dt);
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
-/* Instructions of the machine that a load or store becomes, about. */
-static uint32_t access_cost(const emitter *e, const tolk_uop *u) {
-    bool is_store = tk_uop_is(u, TK_OP_STORE), gated = u->n_src == 3;
-    tolk_dtype dtype = is_store ? u->src[1]->dtype : u->dtype;
-    tolk_dtype piece = tk_llvm_wide_piece(dtype, tk_llvm_wide_lanes(&e->f, dtype));
-    uint32_t lanes = tolk_dtype_lanes(dtype), n = pieces_of(e, u);
-    bool checked = !tk_uop_int(u, is_store ? TK_A_STORE_INBOUNDS : TK_A_LOAD_INBOUNDS);
-    if (is_reg(strip(u->src[0]->src[0])))
-        return n;
-    if (tk_uop_lanes(u->src[0]) > 1) {
-        bool one = tk_llvm_build_has(&e->f, is_store ? TK_LEGAL_SCATTER : TK_LEGAL_GATHER,
-                                     tk_llvm_build_memory_dtype(piece));
-        return (one ? 4 * n : (gated ? 7 : 3) * lanes) + (checked ? 6 * n + 16 : 0);
-    }
-    bool mask = tk_llvm_build_has(&e->f, is_store ? TK_LEGAL_MSTORE : TK_LEGAL_MLOAD,
-                                  tk_llvm_build_memory_dtype(piece));
-    return (gated && lanes > 1 && !mask ? 6 * n + 16 : n + 1) + (checked ? 2 * n + 16 : 0);
-}
-
-/* The same of an elementwise op: of one piece. */
-static uint32_t alu_cost(const emitter *e, const tolk_uop *u) {
-    tolk_dtype dt = tk_dtype_scalar(u->src[0]->dtype);
-    uint32_t bits = tk_dtype_bits(dt), lanes = tk_uop_lanes(u) / pieces_of(e, u);
-    bool sse2 = e->f.classes & TK_LEGAL_ON_SSE2, is_float = tolk_dtype_is_float(dt);
-    if (tk_uop_lanes(u) == 1)
-        lanes = 1;
-    switch (tk_uop_op(u)) {
-    case TK_OP_CDIV:
-    case TK_OP_CMOD:
-    case TK_OP_FLOORDIV:
-    case TK_OP_FLOORMOD:
-        return 12 * lanes;
-    case TK_OP_MUL:
-    case TK_OP_MULACC:
-        return is_float || lanes == 1 ? 1 : bits == 16 ? 2 : 8;
-    case TK_OP_CMPLT:
-    case TK_OP_CMPNE:
-    case TK_OP_CMPEQ:
-        return lanes == 1 ? 2 : is_float ? 2 : bits == 64 ? (sse2 ? 10 : 4) : 3;
-    case TK_OP_WHERE:
-        return sse2 ? 4 : 2;
-    case TK_OP_MAX:
-        return is_float ? 8 : bits == 64 ? (sse2 ? 14 : 5) : 4;
-    case TK_OP_SHL:
-    case TK_OP_SHR:
-        return lanes == 1 ? 4 : 12;
-    case TK_OP_CAST:
-        if (dt == TOLK_F16 || tk_dtype_scalar(u->dtype) == TOLK_F16)
-            return 3;
-        return lanes == 1 ? 4 : 12;
-    default:
-        return 1;
-    }
-}
-
-/* The same of any instruction of a program. Values of many pieces are kept on the stack. */
-static uint32_t cost_of(const emitter *e, const tolk_uop *u) {
-    tk_op op = tk_uop_op(u);
-    uint32_t n = pieces_of(e, u), spills = n > 8 ? n / 2 : 0;
-    if (op == TK_OP_ATOMIC_ADD)
-        return (tk_uop_attr(u, TK_A_ATOMIC_ADD_CODE).blob ? 96 : 16) * tk_uop_lanes(u->src[1]);
-    if (op == TK_OP_LOAD || op == TK_OP_STORE)
-        return access_cost(e, u) + spills;
-    if (tk_op_is_alu(op))
-        return alu_cost(e, u) * n + spills;
-    if (op == TK_OP_STACK && u->n_src > 1 && u->src[0] != u->src[u->n_src - 1])
-        return u->n_src;
-    return 1;
-}
-
 /* Sizes, and the elements of reg buffers. */
-static bool survey(emitter *e) {
+static bool survey(tk_emitter *e) {
     const tolk_uop *l = e->linear;
     uint64_t cost = 0, openers = 0;
     if (l->n_src > TK_PROGRAM_MAX) {
@@ -293,13 +109,13 @@ static bool survey(emitter *e) {
     }
     for (uint32_t i = 0; i < l->n_src; i++) {
         const tolk_uop *u = l->src[i];
-        if (is_reg(u) && !add_regs(e, u))
+        if (tk_access_is_reg(u) && !tk_emit_add_regs(e, u))
             return false;
         openers += tk_uop_is(u, TK_OP_RANGE) || tk_uop_is(u, TK_OP_IF);
         uint32_t bytes = (uint32_t)tolk_dtype_bytes(u->dtype) * tk_uop_lanes(u);
         if (tk_uop_lanes(u) > 1 && bytes > e->widest)
             e->widest = bytes < e->f.target->vec_bytes ? bytes : e->f.target->vec_bytes;
-        cost += cost_of(e, u);
+        cost += tk_llvm_cost(&e->f, u);
         if (cost > MAX_COST) {
             tk_llvm_build_fail(&e->f, TOLK_E_LIMIT,
                                "a program that would become more than about %d instructions of "
@@ -314,58 +130,12 @@ static bool survey(emitter *e) {
         return false;
     }
     size_t words = openers * e->set_words;
-    return words == 0 || tk_vec_resize(&e->stored, words) || out_of_memory(e);
-}
-
-static uint64_t *set_of(emitter *e, uint32_t set) {
-    return e->set_words ? e->stored.at + set * e->set_words : NULL; /* none without registers */
-}
-
-/* Which reg elements are stored inside each loop and if. */
-static bool survey_stores(emitter *e) {
-    TK_VEC(uint32_t) open;
-    tk_vec_init(&open, e->al);
-    uint32_t n = 0;
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < e->linear->n_src; i++) {
-        const tolk_uop *u = e->linear->src[i];
-        switch (tk_uop_op(u)) {
-        case TK_OP_RANGE:
-        case TK_OP_IF:
-            ok = tk_vec_push(&open, n) || out_of_memory(e);
-            n++;
-            break;
-        case TK_OP_END:
-        case TK_OP_ENDIF: {
-            if (!open.n) {
-                ok = broken(e, u, "closes nothing");
-                break;
-            }
-            uint32_t inner = tk_vec_pop(&open);
-            for (size_t w = 0; open.n && w < e->set_words; w++)
-                set_of(e, tk_vec_last(&open))[w] |= set_of(e, inner)[w];
-            break;
-        }
-        case TK_OP_STORE: {
-            uint32_t reg;
-            if (!open.n || !tk_uop_is(u->src[0], TK_OP_INDEX) || !is_reg(strip(u->src[0]->src[0])))
-                break;
-            ok = reg_number(e, u->src[0], &reg);
-            for (uint32_t n = ok ? reg_pieces(e, strip(u->src[0]->src[0])) : 0; n--; reg++)
-                set_of(e, tk_vec_last(&open))[reg / 64] |= (uint64_t)1 << reg % 64;
-            break;
-        }
-        default:
-            break;
-        }
-    }
-    tk_vec_fini(&open);
-    return ok;
+    return words == 0 || tk_vec_resize(&e->stored, words) || tk_emit_out_of_memory(e);
 }
 
 /* ---- params ---- */
 
-static LLVMValueRef argument(emitter *e, LLVMValueRef array, uint32_t place, LLVMTypeRef type) {
+static LLVMValueRef argument(tk_emitter *e, LLVMValueRef array, uint32_t place, LLVMTypeRef type) {
     tk_llvm_fn *f = &e->f;
     LLVMValueRef at =
         tk_llvm_build_address(f, TOLK_I64, array, tk_llvm_build_const(f, TOLK_INDEX, place), true);
@@ -375,7 +145,7 @@ static LLVMValueRef argument(emitter *e, LLVMValueRef array, uint32_t place, LLV
 }
 
 /* Scalars come in 64 bits, floats as bit patterns in the low ones. */
-static LLVMValueRef scalar_argument(emitter *e, const tk_param *p) {
+static LLVMValueRef scalar_argument(tk_emitter *e, const tk_param *p) {
     tk_llvm_fn *f = &e->f;
     if (!tk_llvm_legal_type(p->dtype))
         return tk_llvm_build_unsupported(f, "param", p->dtype);
@@ -386,164 +156,26 @@ static LLVMValueRef scalar_argument(emitter *e, const tk_param *p) {
     return tk_llvm_cast_bits(f, bits, p->dtype, tk_llvm_cast(f, TOLK_U64, bits, x));
 }
 
-static bool emit_params(emitter *e) {
+static bool emit_params(tk_emitter *e) {
     for (size_t i = 0; i < e->params->list.n; i++) {
         const tk_param *p = &e->params->list.at[i];
         LLVMValueRef x = is_gpu(e) ? tk_llvm_ptx_param(&e->f, e->params, p)
                          : p->is_scalar
                              ? scalar_argument(e, p)
                              : argument(e, e->f.bufs, p->place, tk_llvm_build_pointer_type(&e->f));
-        if (!set_value(e, p->node, x))
+        if (!tk_emit_set_value(e, p->node, x))
             return false;
     }
     return true;
 }
 
-/* ---- scopes ---- */
-
-/* The bits of a scope's set, one after the other: *reg from the given one on. */
-static bool next_stored(emitter *e, uint32_t set, uint32_t *reg) {
-    const uint64_t *words = set_of(e, set);
-    for (size_t w = *reg / 64; w < e->set_words; w++) {
-        uint64_t bits = words[w] & (w == *reg / 64 ? UINT64_MAX << *reg % 64 : UINT64_MAX);
-        if (bits) {
-            *reg = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Enter a scope: in a loop's header (is_loop) each element stored inside gets a phi. */
-static bool open_scope(emitter *e, scope *s, bool is_loop) {
-    s->set = e->next_set++;
-    s->first_saved = e->saved.n;
-    for (uint32_t r = 0; next_stored(e, s->set, &r); r++) {
-        saved v = {r, e->reg.at[r], NULL};
-        if (is_loop) {
-            v.phi = LLVMBuildPhi(e->f.b, LLVMTypeOf(v.before), "");
-            LLVMAddIncoming(v.phi, &v.before, &s->before, 1);
-            e->reg.at[r] = v.phi;
-        }
-        if (!tk_vec_push(&e->saved, v))
-            return out_of_memory(e);
-    }
-    return tk_vec_push(&e->scopes, *s) || out_of_memory(e);
-}
-
-/* In the block after a scope that need not have run: the elements as they were before, or as they
- * are at the end of the scope, in block `end`. */
-static bool merge_regs(emitter *e, const scope *s, LLVMBasicBlockRef end) {
-    for (size_t i = s->first_saved; i < e->saved.n; i++) {
-        saved v = e->saved.at[i];
-        LLVMValueRef now = e->reg.at[v.reg];
-        e->reg.at[v.reg] = tk_llvm_build_phi(&e->f, LLVMTypeOf(now), v.before, s->before, now, end);
-    }
-    e->saved.n = s->first_saved;
-    return e->f.status == TOLK_OK;
-}
-
-static LLVMBasicBlockRef leave(emitter *e) {
-    if (!e->leave)
-        e->leave = tk_llvm_build_block(&e->f, "leave");
-    return e->leave;
-}
-
-/* One look at the cancel flag; the function returns at once when it is set. */
-static bool poll(emitter *e) {
-    tk_llvm_fn *f = &e->f;
-    LLVMBasicBlockRef go_on = tk_llvm_build_block(f, "go_on");
-    LLVMValueRef flag = tk_llvm_build_load(f, TOLK_U32, e->cancel);
-    if (!flag)
-        return false;
-    LLVMSetAlignment(flag, 4); /* it is tolk's own: an atomic load of any address is a call */
-    LLVMSetOrdering(flag, LLVMAtomicOrderingMonotonic);
-    LLVMValueRef set =
-        tk_llvm_build_bin(f, TK_LEGAL_NE, TOLK_U32, flag, tk_llvm_build_zero(f, TOLK_U32));
-    tk_llvm_build_branch(f, set, leave(e), go_on, TK_LLVM_UNLIKELY);
-    tk_llvm_build_enter(f, go_on);
-    return true;
-}
-
-static bool open_loop(emitter *e, const tolk_uop *u) {
-    tk_llvm_fn *f = &e->f;
-    const tolk_uop *size = strip(u->src[0]);
-    scope s = {.opener = u, .before = LLVMGetInsertBlock(f->b), .size = value(e, size)};
-    if (!s.size)
-        return false;
-    s.body = tk_llvm_build_block(f, "loop");
-    s.after = tk_llvm_build_block(f, "after");
-    LLVMValueRef zero = tk_llvm_build_zero(f, TOLK_INDEX);
-    s.guarded = !(tk_uop_is_const(size) && size->attr[0].i > 0);
-    if (s.guarded)
-        tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_SLT, TOLK_INDEX, zero, s.size),
-                             s.body, s.after, TK_LLVM_EVEN);
-    else
-        tk_llvm_build_jump(f, s.body);
-    tk_llvm_build_enter(f, s.body);
-    s.counter = LLVMBuildPhi(f->b, tk_llvm_build_type(f, TOLK_INDEX), "");
-    LLVMAddIncoming(s.counter, &zero, &s.before, 1);
-    return open_scope(e, &s, true) && set_value(e, u, s.counter) &&
-           (!e->cancel || !tk_uop_int(u, TK_A_RANGE_POLL) || poll(e));
-}
-
-static bool close_loop(emitter *e, const tolk_uop *u) {
-    tk_llvm_fn *f = &e->f;
-    scope s = tk_vec_pop(&e->scopes);
-    if (s.opener != u->src[0])
-        return broken(e, u, "closes another loop than the innermost");
-    LLVMBasicBlockRef latch = LLVMGetInsertBlock(f->b);
-    LLVMValueRef one = tk_llvm_build_const(f, TOLK_INDEX, 1);
-    LLVMValueRef next = LLVMBuildNSWAdd(f->b, s.counter, one, ""); /* at most the size */
-    LLVMAddIncoming(s.counter, &next, &latch, 1);
-    for (size_t i = s.first_saved; i < e->saved.n; i++) {
-        saved v = e->saved.at[i];
-        LLVMAddIncoming(v.phi, &e->reg.at[v.reg], &latch, 1);
-    }
-    tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_SLT, TOLK_INDEX, next, s.size), s.body,
-                         s.after, TK_LLVM_EVEN);
-    tk_llvm_build_enter(f, s.after);
-    if (s.guarded)
-        return merge_regs(e, &s, latch);
-    e->saved.n = s.first_saved;
-    return f->status == TOLK_OK;
-}
-
-/* Ifs guard what few lanes need (slow bodies of functions): laid out aside. */
-static bool open_if(emitter *e, const tolk_uop *u) {
-    tk_llvm_fn *f = &e->f;
-    scope s = {.opener = u};
-    tk_llvm_wide x;
-    if (!wide(e, u->src[0], &x))
-        return false;
-    LLVMValueRef cond = tk_llvm_wide_mask(f, TK_LEGAL_ANY, u->src[0]->dtype, &x);
-    if (!cond)
-        return false;
-    s.before = LLVMGetInsertBlock(f->b);
-    s.body = tk_llvm_build_block(f, "if");
-    s.after = tk_llvm_build_block(f, "endif");
-    tk_llvm_build_branch(f, cond, s.body, s.after, TK_LLVM_UNLIKELY);
-    tk_llvm_build_enter(f, s.body);
-    return open_scope(e, &s, false);
-}
-
-static bool close_if(emitter *e, const tolk_uop *u) {
-    scope s = tk_vec_pop(&e->scopes);
-    if (s.opener != u->src[0])
-        return broken(e, u, "closes another if than the innermost");
-    LLVMBasicBlockRef end = LLVMGetInsertBlock(e->f.b);
-    tk_llvm_build_jump(&e->f, s.after);
-    tk_llvm_build_enter(&e->f, s.after);
-    return merge_regs(e, &s, end);
-}
-
 /* ---- memory ---- */
 
 /* Elements of the dynamic local buffer in this launch. */
-static LLVMValueRef dynamic_elements(emitter *e, const tolk_uop *buffer) {
+static LLVMValueRef dynamic_elements(tk_emitter *e, const tolk_uop *buffer) {
     tk_llvm_fn *f = &e->f;
     if (is_gpu(e))
-        return tk_llvm_ptx_dynamic_elements(f, buffer->dtype, tk_items_shared(e->linear));
+        return tk_llvm_ptx_dynamic_elements(f, buffer->dtype, e->shared);
     LLVMValueRef at = tk_llvm_build_address(
         f, TOLK_U8, f->env, tk_llvm_build_const(f, TOLK_INDEX, offsetof(tolk_kenv, dynamic_bytes)),
         true);
@@ -552,22 +184,23 @@ static LLVMValueRef dynamic_elements(emitter *e, const tolk_uop *buffer) {
     return tk_llvm_build_bin(f, TK_LEGAL_UDIV, TOLK_U64, bytes, each);
 }
 
-static bool describe(emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_access *a) {
-    const tolk_uop *place = u->src[0], *buffer = strip(place->src[0]);
+static bool describe(tk_emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_access *a) {
+    const tolk_uop *place = u->src[0], *buffer = tk_access_base(place->src[0]);
     bool adds = tk_uop_is(u, TK_OP_ATOMIC_ADD), is_store = adds || tk_uop_is(u, TK_OP_STORE);
     if (!tk_uop_is(place, TK_OP_INDEX) || place->n_src != 2)
-        return broken(e, u, "operand 0 is no place in a buffer");
+        return tk_emit_broken(e, u, "operand 0 is no place in a buffer");
     const tolk_uop *size = buffer->n_src ? buffer->src[0] : NULL;
     *a = (tk_llvm_access){.dtype = dtype,
-                          .base = value(e, buffer),
+                          .base = tk_emit_value(e, buffer),
                           .scattered = tk_uop_lanes(place) > 1,
                           .const_size = -1,
                           .fault_slot = tk_uop_is(buffer, TK_OP_PARAM)
                                             ? (uint32_t)tk_uop_int(buffer, TK_A_PARAM_SLOT)
                                             : UINT32_MAX};
     a->gated = u->n_src == 3;
-    if (!wide(e, place->src[1], &a->index) || (a->gated && !wide(e, u->src[2], &a->gate)) ||
-        ((is_store || a->gated) && !wide(e, u->src[1], &a->value)))
+    if (!tk_emit_wide(e, place->src[1], &a->index) ||
+        (a->gated && !tk_emit_wide(e, u->src[2], &a->gate)) ||
+        ((is_store || a->gated) && !tk_emit_wide(e, u->src[1], &a->value)))
         return false;
     bool inbounds = tk_uop_int(u, adds       ? TK_A_ATOMIC_ADD_INBOUNDS
                                   : is_store ? TK_A_STORE_INBOUNDS
@@ -579,39 +212,39 @@ static bool describe(emitter *e, const tolk_uop *u, tolk_dtype dtype, tk_llvm_ac
         return e->f.status == TOLK_OK;
     }
     if (!size)
-        return broken(e, buffer, "no number of elements to check an access against");
-    a->size = value(e, size);
+        return tk_emit_broken(e, buffer, "no number of elements to check an access against");
+    a->size = tk_emit_value(e, size);
     if (tk_uop_is_const(size))
         a->const_size = size->attr[0].i;
     return e->f.status == TOLK_OK;
 }
 
 /* A vector access of a GPU whose buffer may not be aligned to it: shared memory always is. */
-static bool is_wide(const emitter *e, const tolk_uop *u) {
+static bool is_wide(const tk_emitter *e, const tolk_uop *u) {
     bool load = tk_uop_is(u, TK_OP_LOAD), store = tk_uop_is(u, TK_OP_STORE);
     return is_gpu(e) && (load || store) && tk_uop_lanes(load ? u : u->src[1]) > 1 &&
-           tk_uop_is(strip(u->src[0]->src[0]), TK_OP_PARAM);
+           tk_uop_is(tk_access_base(u->src[0]->src[0]), TK_OP_PARAM);
 }
 
-static bool emit_load(emitter *e, const tolk_uop *u) {
+static bool emit_load(tk_emitter *e, const tolk_uop *u) {
     tk_llvm_wide x;
-    if (is_reg(strip(u->src[0]->src[0]))) {
+    if (tk_access_is_reg(tk_access_base(u->src[0]->src[0]))) {
         uint32_t reg;
-        if (!reg_number(e, u->src[0], &reg))
+        if (!tk_emit_reg_number(e, u->src[0], &reg))
             return false;
-        x.n = reg_pieces(e, strip(u->src[0]->src[0]));
+        x.n = tk_emit_reg_pieces(e, tk_access_base(u->src[0]->src[0]));
         for (uint32_t i = 0; i < x.n; i++)
             x.at[i] = e->reg.at[reg + i];
-        return set_wide(e, u, &x);
+        return tk_emit_set_wide(e, u, &x);
     }
     tk_llvm_access a;
     if (!describe(e, u, u->dtype, &a))
         return false;
     if (is_gpu(e))
-        return set_value(e, u,
-                         tk_llvm_ptx_load(&e->f, &a, is_wide(e, u) && !e->streaming,
-                                          tk_uop_int(u, TK_A_LOAD_READONLY) != 0));
-    return tk_llvm_mem_load(&e->f, &a, &x) && set_wide(e, u, &x);
+        return tk_emit_set_value(e, u,
+                                 tk_llvm_ptx_load(&e->f, &a, is_wide(e, u) && !e->streaming,
+                                                  tk_uop_int(u, TK_A_LOAD_READONLY) != 0));
+    return tk_llvm_mem_load(&e->f, &a, &x) && tk_emit_set_wide(e, u, &x);
 }
 
 /* Around the caches go whole vectors at places that are aligned if the buffer is. */
@@ -619,7 +252,7 @@ static bool is_streamed(const tolk_uop *u) {
     if (!tk_uop_is(u, TK_OP_STORE) || !tk_uop_int(u, TK_A_STORE_STREAM) ||
         !tk_uop_int(u, TK_A_STORE_INBOUNDS) || u->n_src != 2 ||
         tk_dtype_scalar(u->src[1]->dtype) == TOLK_BOOL || tk_uop_lanes(u->src[1]) < 2 ||
-        tk_uop_lanes(u->src[0]) != 1 || !tk_uop_is(strip(u->src[0]->src[0]), TK_OP_PARAM))
+        tk_uop_lanes(u->src[0]) != 1 || !tk_uop_is(tk_access_base(u->src[0]->src[0]), TK_OP_PARAM))
         return false;
     int64_t elem = (int64_t)tolk_dtype_bytes(u->src[1]->dtype), lanes = tk_uop_lanes(u->src[1]);
     int64_t need = elem * lanes < STREAM_ALIGN ? elem * lanes : STREAM_ALIGN;
@@ -627,7 +260,7 @@ static bool is_streamed(const tolk_uop *u) {
 }
 
 /* A store around the caches, of a whole vector at a place that is aligned to it. */
-static bool stream_store(emitter *e, const tk_llvm_access *a) {
+static bool stream_store(tk_emitter *e, const tk_llvm_access *a) {
     tk_llvm_fn *f = &e->f;
     tk_llvm_wide x = a->value;
     uint32_t lanes = tk_llvm_wide_lanes(f, a->dtype);
@@ -642,11 +275,11 @@ static bool stream_store(emitter *e, const tk_llvm_access *a) {
     return f->status == TOLK_OK;
 }
 
-static bool emit_store(emitter *e, const tolk_uop *u) {
-    if (is_reg(strip(u->src[0]->src[0]))) {
+static bool emit_store(tk_emitter *e, const tolk_uop *u) {
+    if (tk_access_is_reg(tk_access_base(u->src[0]->src[0]))) {
         uint32_t reg;
         tk_llvm_wide x;
-        if (!wide(e, u->src[1], &x) || !reg_number(e, u->src[0], &reg))
+        if (!tk_emit_wide(e, u->src[1], &x) || !tk_emit_reg_number(e, u->src[0], &reg))
             return false;
         tk_llvm_wide_cut(&e->f, u->src[1]->dtype, &x, tk_llvm_wide_lanes(&e->f, u->src[1]->dtype));
         for (uint32_t i = 0; i < x.n; i++)
@@ -664,12 +297,12 @@ static bool emit_store(emitter *e, const tolk_uop *u) {
 /* ---- lanes ---- */
 
 /* Operand i of a STACK as lane *lane of piece *at of a vector; false: it is something else. */
-static bool is_lane(emitter *e, const tolk_uop *x, LLVMValueRef *at, uint32_t *lane) {
+static bool is_lane(tk_emitter *e, const tolk_uop *x, LLVMValueRef *at, uint32_t *lane) {
     if (!tk_uop_is(x, TK_OP_INDEX) || tk_uop_lanes(x->src[0]) < 2 ||
-        tk_check_is_buffer(strip(x->src[0])))
+        tk_check_is_buffer(tk_access_base(x->src[0])))
         return false;
     tk_llvm_wide v;
-    if (!wide(e, x->src[0], &v))
+    if (!tk_emit_wide(e, x->src[0], &v))
         return false;
     uint32_t lanes = tk_uop_lanes(x->src[0]) / v.n, k = (uint32_t)x->src[1]->attr[0].i;
     *at = v.at[k / lanes];
@@ -679,7 +312,7 @@ static bool is_lane(emitter *e, const tolk_uop *x, LLVMValueRef *at, uint32_t *l
 
 /* Lanes [from, from + n) of a STACK that are those of one or two pieces of equal type, in any
  * order: one shuffle, or none. NULL: they are not. */
-static LLVMValueRef shuffled(emitter *e, const tolk_uop *u, uint32_t from, uint32_t n) {
+static LLVMValueRef shuffled(tk_emitter *e, const tolk_uop *u, uint32_t from, uint32_t n) {
     LLVMValueRef of[2] = {NULL, NULL};
     uint8_t lanes[TOLK_MAX_LANES];
     bool in_order = true;
@@ -705,7 +338,7 @@ static LLVMValueRef shuffled(emitter *e, const tolk_uop *u, uint32_t from, uint3
 
 /* The same for any: lanes that are constants at once, the others put in one by one. Bools as bytes:
  * single lanes of masks are dear. */
-static LLVMValueRef assembled(emitter *e, const tolk_uop *u, uint32_t from, uint32_t n) {
+static LLVMValueRef assembled(tk_emitter *e, const tolk_uop *u, uint32_t from, uint32_t n) {
     tk_llvm_fn *f = &e->f;
     tolk_dtype dtype = tk_llvm_wide_piece(u->dtype, n), m = tk_llvm_build_memory_dtype(dtype);
     tolk_dtype element = tk_dtype_scalar(m);
@@ -718,27 +351,28 @@ static LLVMValueRef assembled(emitter *e, const tolk_uop *u, uint32_t from, uint
     for (uint32_t i = 0; i < n; i++)
         if (!tk_uop_is_const(src[i]))
             v = tk_llvm_build_insert(
-                f, m, v, tk_llvm_cast(f, tk_dtype_scalar(u->dtype), element, value(e, src[i])), i);
+                f, m, v,
+                tk_llvm_cast(f, tk_dtype_scalar(u->dtype), element, tk_emit_value(e, src[i])), i);
     return tk_llvm_cast(f, m, dtype, v);
 }
 
-static bool emit_stack(emitter *e, const tolk_uop *u) {
+static bool emit_stack(tk_emitter *e, const tolk_uop *u) {
     tk_llvm_fn *f = &e->f;
     if (!tk_llvm_legal_type(u->dtype)) {
         tk_llvm_build_unsupported(f, "stack", u->dtype);
         return false;
     }
     if (tk_uop_lanes(u) != u->n_src || u->n_src > TOLK_MAX_LANES)
-        return broken(e, u, "not one operand a lane");
+        return tk_emit_broken(e, u, "not one operand a lane");
     tk_llvm_wide x;
     bool splat = true;
     for (uint32_t i = 1; i < u->n_src; i++)
         splat &= u->src[i] == u->src[0];
     if (is_gpu(e)) /* what a vector store takes */
-        return set_value(e, u, assembled(e, u, 0, u->n_src));
+        return tk_emit_set_value(e, u, assembled(e, u, 0, u->n_src));
     if (splat && !tk_uop_is_const(u->src[0])) {
-        tk_llvm_wide_splat(f, u->dtype, value(e, u->src[0]), &x);
-        return set_wide(e, u, &x);
+        tk_llvm_wide_splat(f, u->dtype, tk_emit_value(e, u->src[0]), &x);
+        return tk_emit_set_wide(e, u, &x);
     }
     uint32_t lanes = tk_llvm_wide_lanes(f, u->dtype);
     x.n = u->n_src / lanes;
@@ -747,26 +381,27 @@ static bool emit_stack(emitter *e, const tolk_uop *u) {
         if (!x.at[i])
             x.at[i] = assembled(e, u, i * lanes, lanes);
     }
-    return set_wide(e, u, &x);
+    return tk_emit_set_wide(e, u, &x);
 }
 
 /* A place is looked at by its load or store; otherwise a lane. */
-static bool emit_index(emitter *e, const tolk_uop *u) {
-    const tolk_uop *v = strip(u->src[0]);
+static bool emit_index(tk_emitter *e, const tolk_uop *u) {
+    const tolk_uop *v = tk_access_base(u->src[0]);
     if (tk_check_is_buffer(v))
         return true;
     if (u->n_src != 2 || !tk_uop_is_const(u->src[1]) || u->src[1]->attr[0].i < 0 ||
         u->src[1]->attr[0].i >= tk_uop_lanes(v))
-        return broken(e, u, "no constant lane of a vector");
+        return tk_emit_broken(e, u, "no constant lane of a vector");
     tk_llvm_wide x;
-    return wide(e, v, &x) &&
-           set_value(e, u, tk_llvm_wide_lane(&e->f, v->dtype, &x, (uint32_t)u->src[1]->attr[0].i));
+    return tk_emit_wide(e, v, &x) &&
+           tk_emit_set_value(
+               e, u, tk_llvm_wide_lane(&e->f, v->dtype, &x, (uint32_t)u->src[1]->attr[0].i));
 }
 
 /* ---- the walk ---- */
 
 /* Threads of a GPU's block, the most there can be. exactly: their number, 0 if it is not known. */
-static uint32_t block_threads(const emitter *e, bool exactly) {
+static uint32_t block_threads(const tk_emitter *e, bool exactly) {
     uint32_t n = 1;
     for (uint32_t i = 0; i < e->linear->n_src; i++) {
         const tolk_uop *u = e->linear->src[i];
@@ -776,34 +411,34 @@ static uint32_t block_threads(const emitter *e, bool exactly) {
         tk_bound b = tk_bounds(u->src[0]);
         if (exactly && !tk_uop_is_const(u->src[0]))
             return 0;
-        if (b.state != 1 || b.hi > TK_LLVM_PTX_THREADS / n)
-            return exactly ? 0 : TK_LLVM_PTX_THREADS;
+        if (b.state != 1 || b.hi > TK_TARGET_MOST_THREADS / n)
+            return exactly ? 0 : TK_TARGET_MOST_THREADS;
         n *= b.hi > 1 ? (uint32_t)b.hi : 1;
     }
     return n;
 }
 
-static bool emit_special(emitter *e, const tolk_uop *u) {
+static bool emit_special(tk_emitter *e, const tolk_uop *u) {
     int dim;
     tk_special kind = tk_check_special(tk_uop_str(u, TK_A_SPECIAL_NAME), &dim);
     if (is_gpu(e) && kind == TK_SPECIAL_GIDX) {
         tk_bound b = tk_bounds(u->src[0]);
         bool wide = dim == 0 && (b.state != 1 || b.hi > INT32_MAX);
-        return set_value(e, u, tk_llvm_ptx_block(&e->f, dim, wide));
+        return tk_emit_set_value(e, u, tk_llvm_ptx_block(&e->f, dim, wide));
     }
     if (is_gpu(e) && kind == TK_SPECIAL_LIDX)
-        return set_value(e, u, tk_llvm_ptx_thread(&e->f, dim));
+        return tk_emit_set_value(e, u, tk_llvm_ptx_thread(&e->f, dim));
     if (kind == TK_SPECIAL_SPAN_BEGIN)
-        return set_value(e, u, e->f.begin);
+        return tk_emit_set_value(e, u, e->f.begin);
     if (kind == TK_SPECIAL_SPAN_END)
-        return set_value(e, u, e->f.end);
+        return tk_emit_set_value(e, u, e->f.end);
     tk_llvm_build_unsupported(&e->f, tk_uop_str(u, TK_A_SPECIAL_NAME), u->dtype);
     return false;
 }
 
 /* Lanes in which u is computed at once: those of the widest elements among its operands and result.
  * Masks, and what is narrowed, follow the others. */
-static uint32_t lanes_of(const emitter *e, const tolk_uop *u, const tk_llvm_wide *s) {
+static uint32_t lanes_of(const tk_emitter *e, const tolk_uop *u, const tk_llvm_wide *s) {
     uint32_t lanes = tk_uop_lanes(u);
     bool masks_only = true;
     for (uint32_t i = 0; i <= u->n_src; i++) {
@@ -830,11 +465,11 @@ static bool is_narrowing(const tolk_uop *u) {
            tk_dtype_bits(tk_dtype_scalar(u->dtype)) < tk_dtype_bits(tk_dtype_scalar(from));
 }
 
-static bool emit_alu(emitter *e, const tolk_uop *u) {
+static bool emit_alu(tk_emitter *e, const tolk_uop *u) {
     tk_llvm_fn *f = &e->f;
     tk_llvm_wide s[3], r;
     for (uint32_t i = 0; i < u->n_src; i++)
-        if (!wide(e, u->src[i], &s[i]))
+        if (!tk_emit_wide(e, u->src[i], &s[i]))
             return false;
     uint32_t lanes = is_narrowing(u) ? tk_llvm_wide_lanes(f, u->dtype) : lanes_of(e, u, s);
     tolk_dtype from = tk_llvm_wide_piece(u->src[0]->dtype, lanes),
@@ -851,11 +486,11 @@ static bool emit_alu(emitter *e, const tolk_uop *u) {
     }
     if (f->status == TOLK_OK && tk_dtype_scalar(u->dtype) != TOLK_BOOL)
         tk_llvm_wide_cut(f, u->dtype, &r, tk_llvm_wide_lanes(f, u->dtype));
-    return set_wide(e, u, &r);
+    return tk_emit_set_wide(e, u, &r);
 }
 
 /* Local memory: a piece of the launch's scratch memory, on cache lines of its own. */
-static bool emit_local(emitter *e, const tolk_uop *u) {
+static bool emit_local(tk_emitter *e, const tolk_uop *u) {
     tk_llvm_fn *f = &e->f;
     bool dynamic = tk_uop_int(u, TK_A_BUFFER_DYNAMIC);
     if (!tk_llvm_legal_type(u->dtype) || (!u->n_src && !dynamic)) {
@@ -870,10 +505,10 @@ static bool emit_local(emitter *e, const tolk_uop *u) {
     LLVMValueRef offset = e->local_end ? e->local_end : zero;
     LLVMValueRef base = tk_llvm_build_address(f, TOLK_U8, scratch, offset, true);
     if (dynamic) /* the last one */
-        return set_value(e, u, base);
+        return tk_emit_set_value(e, u, base);
     /* As tk_items_scratch() adds them up. */
     uint64_t each = tolk_dtype_bytes(u->dtype) * tk_uop_lanes(u);
-    LLVMValueRef bytes = value(e, u->src[0]);
+    LLVMValueRef bytes = tk_emit_value(e, u->src[0]);
     bytes = tk_llvm_build_bin(f, TK_LEGAL_SMAX, TOLK_INDEX, bytes, zero);
     bytes = tk_llvm_build_bin(f, TK_LEGAL_MUL, TOLK_INDEX, bytes,
                               tk_llvm_build_const(f, TOLK_INDEX, each));
@@ -882,11 +517,11 @@ static bool emit_local(emitter *e, const tolk_uop *u) {
     bytes = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_INDEX, bytes,
                               tk_llvm_build_const(f, TOLK_INDEX, ~(uint64_t)63));
     e->local_end = tk_llvm_build_bin(f, TK_LEGAL_ADD, TOLK_INDEX, offset, bytes);
-    return set_value(e, u, base);
+    return tk_emit_set_value(e, u, base);
 }
 
 /* Local memory of a GPU: static as far as that goes, else a part of what the launch asks for. */
-static bool emit_shared(emitter *e, const tolk_uop *u) {
+static bool emit_shared(tk_emitter *e, const tolk_uop *u) {
     tk_llvm_fn *f = &e->f;
     bool dynamic = tk_uop_int(u, TK_A_BUFFER_DYNAMIC);
     if (!tk_llvm_legal_type(u->dtype)) {
@@ -894,30 +529,29 @@ static bool emit_shared(emitter *e, const tolk_uop *u) {
         return false;
     }
     if (dynamic) /* behind all others */
-        return set_value(e, u, tk_llvm_ptx_dynamic(f, tk_items_shared(e->linear)));
+        return tk_emit_set_value(e, u, tk_llvm_ptx_dynamic(f, e->shared));
     uint64_t bytes = tk_items_shared_bytes(u), from = e->shared_end;
     e->shared_end += bytes;
-    return set_value(e, u,
-                     tk_items_shared(e->linear) ? tk_llvm_ptx_dynamic(f, from)
-                                                : tk_llvm_ptx_shared(f, e->n_locals++, bytes));
+    return tk_emit_set_value(e, u,
+                             e->shared ? tk_llvm_ptx_dynamic(f, from)
+                                       : tk_llvm_ptx_shared(f, e->n_locals++, bytes));
 }
 
-static bool emit_shuffle(emitter *e, const tolk_uop *u) {
-    LLVMValueRef x = value(e, u->src[0]), lane = value(e, u->src[1]);
+static bool emit_shuffle(tk_emitter *e, const tolk_uop *u) {
+    LLVMValueRef x = tk_emit_value(e, u->src[0]), lane = tk_emit_value(e, u->src[1]);
     return x && lane &&
-           set_value(e, u,
-                     tk_llvm_ptx_shuffle(&e->f, u->dtype, x, u->src[1]->dtype, lane,
-                                         block_threads(e, true)));
+           tk_emit_set_value(
+               e, u, tk_llvm_ptx_shuffle(&e->f, u->dtype, x, u->src[1]->dtype, lane, e->threads));
 }
 
-static bool emit_node(emitter *e, const tolk_uop *u) {
+static bool emit_node(tk_emitter *e, const tolk_uop *u) {
     switch (tk_uop_op(u)) {
     case TK_OP_CONST: /* made where used */
     case TK_OP_PARAM:
     case TK_OP_AFTER:
         return true;
     case TK_OP_BUFFER:
-        return is_reg(u) || (is_gpu(e) ? emit_shared(e, u) : emit_local(e, u));
+        return tk_access_is_reg(u) || (is_gpu(e) ? emit_shared(e, u) : emit_local(e, u));
     case TK_OP_BARRIER:
         if (is_gpu(e))
             tk_llvm_ptx_barrier(&e->f);
@@ -945,14 +579,14 @@ static bool emit_node(emitter *e, const tolk_uop *u) {
             return emit_shuffle(e, u);
         break;
     case TK_OP_RANGE:
-        return open_loop(e, u);
+        return tk_emit_open_loop(e, u);
     case TK_OP_IF:
-        return open_if(e, u);
+        return tk_emit_open_if(e, u);
     case TK_OP_END:
     case TK_OP_ENDIF:
         if (!e->scopes.n)
-            return broken(e, u, "closes nothing");
-        return tk_uop_is(u, TK_OP_END) ? close_loop(e, u) : close_if(e, u);
+            return tk_emit_broken(e, u, "closes nothing");
+        return tk_uop_is(u, TK_OP_END) ? tk_emit_close_loop(e, u) : tk_emit_close_if(e, u);
     default:
         if (tk_op_is_alu(tk_uop_op(u)))
             return emit_alu(e, u);
@@ -962,7 +596,7 @@ static bool emit_node(emitter *e, const tolk_uop *u) {
     return false;
 }
 
-static bool polls(const emitter *e) {
+static bool polls(const tk_emitter *e) {
     for (uint32_t i = 0; i < e->linear->n_src; i++) {
         const tolk_uop *u = e->linear->src[i];
         if (tk_uop_is(u, TK_OP_RANGE) && tk_uop_int(u, TK_A_RANGE_POLL))
@@ -974,35 +608,35 @@ static bool polls(const emitter *e) {
 /* Large programs are cut: what LLVM does to a block takes time with the square of its size. Finds
  * the part of each instruction, the last part in which each is used, and which stores to reg
  * elements are the last ones of their part. */
-static bool survey_parts(emitter *e) {
+static bool survey_parts(tk_emitter *e) {
     const tolk_uop *l = e->linear;
     if (!tk_vec_resize(&e->part, l->n_src) || !tk_vec_resize(&e->lives_on, l->n_src))
-        return out_of_memory(e);
+        return tk_emit_out_of_memory(e);
     uint32_t cost = 0, part = 0;
     for (uint32_t i = 0; i < l->n_src; i++) {
         const tolk_uop *u = l->src[i];
-        cost += cost_of(e, u);
+        cost += tk_llvm_cost(&e->f, u);
         if (cost > MAX_BLOCK_COST) {
             cost = 0;
             part++;
         }
         e->part.at[i] = part;
         for (uint32_t k = 0; part && k < u->n_src; k++)
-            if (!tk_map_put(&e->used, strip(u->src[k])->id, part))
-                return out_of_memory(e);
+            if (!tk_map_put(&e->used, tk_access_base(u->src[k])->id, part))
+                return tk_emit_out_of_memory(e);
     }
     e->f.is_large = part > 0;
     if (!e->f.is_large || !e->reg.n)
         return true;
     TK_VEC(uint32_t) seen; /* the part in which an element's last store was seen, from 1 */
     tk_vec_init(&seen, e->al);
-    bool ok = tk_vec_resize(&seen, e->reg.n) || out_of_memory(e);
+    bool ok = tk_vec_resize(&seen, e->reg.n) || tk_emit_out_of_memory(e);
     for (uint32_t i = l->n_src; ok && i-- > 0;) {
         const tolk_uop *u = l->src[i];
         uint32_t reg;
-        if (!tk_uop_is(u, TK_OP_STORE) || !is_reg(strip(u->src[0]->src[0])))
+        if (!tk_uop_is(u, TK_OP_STORE) || !tk_access_is_reg(tk_access_base(u->src[0]->src[0])))
             continue;
-        ok = reg_number(e, u->src[0], &reg);
+        ok = tk_emit_reg_number(e, u->src[0], &reg);
         if (ok && seen.at[reg] != e->part.at[i] + 1) {
             e->lives_on.at[i] = true;
             seen.at[reg] = e->part.at[i] + 1;
@@ -1014,10 +648,10 @@ static bool survey_parts(emitter *e) {
 
 /* LLVM moves what a later block alone needs into that block, and so all into the last one, unless
  * something needs it here. */
-static void keep_part(emitter *e, uint32_t i) {
+static void keep_part(tk_emitter *e, uint32_t i) {
     const tolk_uop *u = e->linear->src[i];
     if (e->lives_on.at[i])
-        u = strip(u->src[1]);
+        u = tk_access_base(u->src[1]);
     else if (tk_uop_is(u, TK_OP_STORE))
         return;
     uint64_t *used = tk_map_find(&e->used, u->id), *at = tk_map_find(&e->values, u->id);
@@ -1031,17 +665,17 @@ static void keep_part(emitter *e, uint32_t i) {
 
 /* The next part begins: a new block. A jump alone would be merged again, so it depends on what is
  * always true and only we know. */
-static void split_block(emitter *e) {
+static void split_block(tk_emitter *e) {
     tk_llvm_fn *f = &e->f;
     LLVMBasicBlockRef next = tk_llvm_build_block(f, "next");
     LLVMValueRef is_call =
         LLVMBuildICmp(f->b, LLVMIntNE, f->env, LLVMConstNull(LLVMTypeOf(f->env)), "");
-    tk_llvm_build_branch(f, is_call, next, leave(e), TK_LLVM_LIKELY);
+    tk_llvm_build_branch(f, is_call, next, tk_emit_leave(e), TK_LLVM_LIKELY);
     tk_llvm_build_enter(f, next);
 }
 
 /* All instructions of the list, from the block where the builder stands to a return. */
-static bool emit_body(emitter *e) {
+static bool emit_body(tk_emitter *e) {
     tk_llvm_fn *f = &e->f;
     for (uint32_t i = 0; i < e->linear->n_src; i++) {
         if (i && e->part.at[i] != e->part.at[i - 1])
@@ -1052,7 +686,7 @@ static bool emit_body(emitter *e) {
             keep_part(e, i);
     }
     if (e->scopes.n)
-        return broken(e, tk_vec_last(&e->scopes).opener, "still open at the end");
+        return tk_emit_broken(e, tk_vec_last(&e->scopes).opener, "still open at the end");
     /* What went around the caches is visible when the function is left. */
     if (e->streaming && !is_gpu(e))
         LLVMBuildFence(f->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
@@ -1062,7 +696,7 @@ static bool emit_body(emitter *e) {
 
 /* Are the buffers of all streamed stores (GPU: vector accesses) aligned? NULL: there are none, or
  * failure. */
-static LLVMValueRef buffers_aligned(emitter *e) {
+static LLVMValueRef buffers_aligned(tk_emitter *e) {
     tk_llvm_fn *f = &e->f;
     uint64_t align = is_gpu(e) ? TK_LLVM_PTX_VECTOR_ALIGN : STREAM_ALIGN;
     LLVMTypeRef i64 = LLVMInt64TypeInContext(f->lc);
@@ -1071,7 +705,7 @@ static LLVMValueRef buffers_aligned(emitter *e) {
         const tolk_uop *u = e->linear->src[i];
         if (!(is_gpu(e) ? is_wide(e, u) : is_streamed(u)))
             continue;
-        LLVMValueRef base = value(e, strip(u->src[0]->src[0]));
+        LLVMValueRef base = tk_emit_value(e, tk_access_base(u->src[0]->src[0]));
         if (!base)
             return NULL;
         LLVMValueRef at = LLVMBuildPtrToInt(f->b, base, i64, "");
@@ -1084,7 +718,7 @@ static LLVMValueRef buffers_aligned(emitter *e) {
 }
 
 /* The list once more: nothing of the first time counts. */
-static void start_over(emitter *e) {
+static void start_over(tk_emitter *e) {
     for (size_t i = 0; i < e->reg.n; i++)
         e->reg.at[i] = LLVMConstNull(LLVMTypeOf(e->reg.at[i]));
     e->next_set = 0;
@@ -1094,9 +728,9 @@ static void start_over(emitter *e) {
     e->n_locals = 0;
 }
 
-static bool emit_function(emitter *e, const char *symbol) {
+static bool emit_function(tk_emitter *e, const char *symbol) {
     tk_llvm_fn *f = &e->f;
-    if (!survey(e) || !survey_parts(e) || !survey_stores(e))
+    if (!survey(e) || !survey_parts(e) || !tk_emit_survey_stores(e))
         return false;
     if (!is_gpu(e))
         tk_llvm_build_function(f, symbol, e->widest);
@@ -1137,7 +771,7 @@ static bool emit_function(emitter *e, const char *symbol) {
 
 /* ---- entry ---- */
 
-static tolk_status emit_module(emitter *e, tk_llvm_session *s, const char *symbol,
+static tolk_status emit_module(tk_emitter *e, tk_llvm_session *s, const char *symbol,
                                tk_llvm_form form, tk_phases *phases, char **out, size_t *len) {
     tk_llvm_fn *f = &e->f;
     LLVMTargetMachineRef machine;
@@ -1164,9 +798,13 @@ tolk_status tk_llvm_emit(tolk_ctx *ctx, const tk_target *target, const tolk_uop 
                          tk_phases *phases, char **out, size_t *len, tolk_error *err) {
     tk_params params;
     TK_TRY(tk_params_init(&params, linear, &ctx->al, err));
-    emitter e = {.linear = linear, .params = &params, .al = &ctx->al};
+    tk_emitter e = {.linear = linear, .params = &params, .al = &ctx->al};
     e.f = (tk_llvm_fn){
         .ctx = ctx, .target = target, .classes = tk_llvm_legal_classes(target), .err = err};
+    if (is_gpu(&e)) {
+        e.shared = tk_items_shared(linear);
+        e.threads = block_threads(&e, true);
+    }
     tk_map_init(&e.values, e.al);
     tk_vec_init(&e.pieces, e.al);
     tk_map_init(&e.reg_first, e.al);

@@ -14,7 +14,6 @@
 #include <string.h>
 
 enum { KERNEL_CONVENTION = 71 }; /* LLVM's ptx_kernel */
-enum { WARP = 32 };
 
 /* ---- the function ---- */
 
@@ -312,23 +311,10 @@ static void exchange_add(tk_llvm_fn *f, tolk_dtype dtype, tolk_dtype code, LLVMV
         if (code != TOLK_VOID)
             x = tk_llvm_code_widen(f, code, x);
     }
-    LLVMValueRef first = tk_llvm_build_load(f, TOLK_U32, word_at);
-    if (!first)
-        return;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(f->b), again = tk_llvm_build_block(f, "again"),
-                      done = tk_llvm_build_block(f, "added");
-    tk_llvm_build_jump(f, again);
-    tk_llvm_build_enter(f, again);
-    LLVMValueRef word = LLVMBuildPhi(f->b, LLVMTypeOf(first), "");
-    LLVMValueRef there =
-        tk_llvm_build_cas(f, TOLK_U32, word_at, word, added_word(f, dtype, code, word, x, shift));
-    if (!there)
-        return;
-    LLVMAddIncoming(word, &first, &before, 1);
-    LLVMAddIncoming(word, &there, &again, 1);
-    tk_llvm_build_branch(f, tk_llvm_build_bin(f, TK_LEGAL_EQ, TOLK_U32, there, word), done, again,
-                         TK_LLVM_LIKELY);
-    tk_llvm_build_enter(f, done);
+    tk_llvm_exchange loop;
+    LLVMValueRef word = tk_llvm_build_exchange(f, TOLK_U32, word_at, &loop);
+    if (word)
+        tk_llvm_build_exchange_end(f, &loop, added_word(f, dtype, code, word, x, shift));
 }
 
 bool tk_llvm_ptx_atomic_add(tk_llvm_fn *f, const tk_llvm_access *a) {
@@ -394,7 +380,7 @@ void tk_llvm_ptx_barrier(tk_llvm_fn *f) {
 /* 32 bits of the other lane. All lanes of the warp that have not ended take part. */
 static LLVMValueRef exchanged(tk_llvm_fn *f, LLVMValueRef x, LLVMValueRef lane) {
     LLVMValueRef args[4] = {tk_llvm_build_const(f, TOLK_U32, UINT32_MAX), x, lane,
-                            tk_llvm_build_const(f, TOLK_U32, WARP - 1)};
+                            tk_llvm_build_const(f, TOLK_U32, TK_ITEMS_WARP - 1)};
     return tk_llvm_build_gpu(f, TK_LEGAL_SHFL, TOLK_U32, "llvm.nvvm.shfl.sync.bfly.i32", args, 4);
 }
 
@@ -406,7 +392,7 @@ static LLVMValueRef read_u32(tk_llvm_fn *f, const char *name) {
 
 /* Is there a thread number `own` xor lane in this warp? The last one of a block may be partial. */
 static LLVMValueRef is_there(tk_llvm_fn *f, LLVMValueRef lane, uint32_t threads) {
-    if (threads && threads % WARP == 0)
+    if (threads && threads % TK_ITEMS_WARP == 0)
         return NULL;
     LLVMValueRef flat = read_u32(f, "tid.z"), count = read_u32(f, "ntid.z");
     static const char *const tid[] = {"tid.y", "tid.x"}, *const ntid[] = {"ntid.y", "ntid.x"};
@@ -431,10 +417,10 @@ LLVMValueRef tk_llvm_ptx_shuffle(tk_llvm_fn *f, tolk_dtype dtype, LLVMValueRef x
                       : bits == 16 ? TOLK_U16
                                    : TOLK_U8;
     LLVMValueRef near = tk_llvm_build_bin(f, TK_LEGAL_ULT, lane_dtype, lane,
-                                          tk_llvm_build_const(f, lane_dtype, WARP));
+                                          tk_llvm_build_const(f, lane_dtype, TK_ITEMS_WARP));
     lane = tk_llvm_cast(f, lane_dtype, TOLK_U32, lane);
     lane = tk_llvm_build_bin(f, TK_LEGAL_AND, TOLK_U32, lane,
-                             tk_llvm_build_const(f, TOLK_U32, WARP - 1));
+                             tk_llvm_build_const(f, TOLK_U32, TK_ITEMS_WARP - 1));
     LLVMValueRef v = to_memory(f, dtype, x), r;
     if (m == dtype && tolk_dtype_is_float(dtype))
         v = tk_llvm_cast_bits(f, dtype, ints, v);

@@ -16,7 +16,6 @@ enum {
     TK_LLVM_PTX_PARAM_BYTES = 4096,
     TK_LLVM_PTX_MORE_PARAMS = 81,
     TK_LLVM_PTX_MORE_PARAM_BYTES = 32764,
-    TK_LLVM_PTX_THREADS = 1024,    /* most in a block */
     TK_LLVM_PTX_VECTOR_ALIGN = 16, /* of arrays that are accessed by vectors */
     /* The fault record: u32 that is 0 or 1, u32 slot, i64 index. */
     TK_LLVM_PTX_FAULT = 0,

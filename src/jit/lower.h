@@ -22,11 +22,7 @@
 enum { TK_LOWER_MAX_INSTANCES = 1024 };
 /* Blocks of a CUDA grid in x. In y and z it is 65,535, so that all of it goes into x. */
 #define TK_LOWER_MOST_BLOCKS INT32_MAX
-enum {
-    TK_LOWER_MOST_BLOCKS_YZ = 65535,
-    TK_LOWER_MOST_THREADS = 1024,
-    TK_LOWER_MOST_THREADS_Z = 64
-};
+enum { TK_LOWER_MOST_BLOCKS_YZ = 65535 };
 
 /* One entry of a node's value: a scalar (stride 0), an index that moves by stride a lane from a
  * scalar base, or a vector (its dtype has lanes; stride 0). */

@@ -18,7 +18,7 @@
 
 /* Threads of a block, if there are so many iterations: enough to hide latencies, few enough for any
  * number of registers a thread. */
-enum { BLOCK = 256, WARP = 32 };
+enum { BLOCK = 256 };
 
 /* Work-items of a group as the local ranges of an effect have them; 0: there are none, or not that
  * many threads. */
@@ -33,7 +33,7 @@ static int64_t local_items(const tk_kview *v, const tk_uops *effects, const tk_t
             if (kind != TK_AXIS_LOCAL && kind != TK_AXIS_WARP)
                 continue;
             bool fits = tk_uop_is_const(range->src[0]) && range->src[0]->attr[0].i > 0 &&
-                        range->src[0]->attr[0].i <= TK_LOWER_MOST_THREADS / n;
+                        range->src[0]->attr[0].i <= TK_TARGET_MOST_THREADS / n;
             if (!fits)
                 return 0;
             n *= range->src[0]->attr[0].i;
@@ -52,7 +52,7 @@ static int64_t block_for(const tolk_uop *total) {
     if (n <= 1)
         return 1;
     if (n < BLOCK)
-        return (n + WARP - 1) / WARP * WARP;
+        return (n + TK_ITEMS_WARP - 1) / TK_ITEMS_WARP * TK_ITEMS_WARP;
     return n % BLOCK != 0 && n % (BLOCK / 2) == 0 ? BLOCK / 2 : BLOCK;
 }
 
@@ -154,13 +154,9 @@ static bool is_at_most(const tolk_uop *special, int64_t most) {
     return !special || (b.state == 1 && b.hi <= most);
 }
 
-/* Size of a special; negative ones count as 0. */
+/* Size of a special. */
 static const tolk_uop *size_of(tolk_graph *g, const tolk_uop *special) {
-    if (!special)
-        return tk_uop_index_const(g, 1);
-    tk_bound b = tk_bounds(special->src[0]);
-    return b.state == 1 && b.lo >= 0 ? special->src[0]
-                                     : tk_sym_max(g, special->src[0], tk_uop_index_const(g, 0));
+    return special ? tk_items_size(g, special->src[0]) : tk_uop_index_const(g, 1);
 }
 
 /* The specials of a list, the first fastest, become the digits of one that counts them through.
@@ -234,13 +230,13 @@ static bool set_block(tk_lower *l, specials s) {
         tk_bound b = tk_bounds(l->p->block[d]);
         n = b.state == 1 && b.lo > 0 ? (b.lo > INT32_MAX / n ? INT32_MAX : n * b.lo) : n;
     }
-    if (n > TK_LOWER_MOST_THREADS) {
+    if (n > TK_TARGET_MOST_THREADS) {
         tk_graph_fail(g, TOLK_E_LIMIT,
                       "work-groups of %s%lld work-items: a block of a GPU has at most %d threads",
-                      n == INT32_MAX ? "more than " : "", (long long)n, TK_LOWER_MOST_THREADS);
+                      n == INT32_MAX ? "more than " : "", (long long)n, TK_TARGET_MOST_THREADS);
         return false;
     }
-    if (is_at_most(s[LIDX][2], TK_LOWER_MOST_THREADS_Z))
+    if (is_at_most(s[LIDX][2], TK_TARGET_MOST_THREADS_Z))
         return true;
     l->p->block[1] = l->p->block[2] = tk_uop_index_const(g, 1);
     return fold(l, "lidx0", s[LIDX], DIMS, &l->p->block[0]) != NULL;
@@ -308,7 +304,6 @@ bool tk_lower_grid(tk_lower *l, const tk_uops *effects) {
     if (!again)
         return at && effects_at(l, effects, at, 0);
     const tolk_uop *step = tk_sym_mul_const(g, blocks, threads);
-    /* Iterations at, at + step ... below the total: none where `at` is not. */
     /* Iterations at, at + step ... below the total: none where `at` is not. */
     const tolk_uop *left = tk_sym_add_const(g, tk_sym_sub(g, total, at), -1);
     const tolk_uop *count = tk_sym_add_const(g, tk_sym_cdiv(g, left, step), 1);

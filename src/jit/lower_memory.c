@@ -6,21 +6,13 @@
 
 #include "ir/dtype.h"
 #include "jit/affine.h"
+#include "jit/reg.h"
 
 /* An output of this size goes around the caches: it would push out all that is in them. */
 enum { STREAM_BYTES = 8 << 20 };
 
 const tolk_uop *tk_lower_reg_buffer(tk_lower *l, tolk_dtype dtype, int64_t elems) {
-    const tolk_uop *size = tk_uop_index_const(l->g, elems);
-    tk_attr attrs[4] = {{.i = l->next_reg++}, {.i = TK_SPACE_REG}, {.i = 0}, {.blob = NULL}};
-    return size ? tk_uop(l->g, TK_OP_BUFFER, dtype, &size, 1, attrs) : NULL;
-}
-
-static const tolk_uop *reg_place(tk_lower *l, const tolk_uop *buffer, int64_t k) {
-    if (!buffer)
-        return NULL;
-    return tk_uop(l->g, TK_OP_INDEX, buffer->dtype,
-                  (const tolk_uop *[]){buffer, tk_uop_index_const(l->g, k)}, 2, NULL);
+    return tk_reg_buffer(l->g, dtype, elems, l->next_reg++);
 }
 
 static const tolk_uop *memory_op(tk_lower *l, tk_op op, tolk_dtype dtype, const tolk_uop *place,
@@ -33,18 +25,12 @@ static const tolk_uop *memory_op(tk_lower *l, tk_op op, tolk_dtype dtype, const 
 
 const tolk_uop *tk_lower_reg_store(tk_lower *l, const tolk_uop *buffer, int64_t k,
                                    const tolk_uop *value) {
-    const tolk_uop *place = reg_place(l, buffer, k);
-    return place && value ? memory_op(l, TK_OP_STORE, TOLK_VOID, place, value, NULL, true) : NULL;
+    return tk_reg_store(l->g, buffer, k, value, NULL);
 }
 
 const tolk_uop *tk_lower_reg_load(tk_lower *l, const tolk_uop *buffer, int64_t k,
                                   const tolk_uop *token) {
-    if (!buffer || !token)
-        return NULL;
-    const tolk_uop *now =
-        tk_uop(l->g, TK_OP_AFTER, buffer->dtype, (const tolk_uop *[]){buffer, token}, 2, NULL);
-    const tolk_uop *place = reg_place(l, now, k);
-    return place ? memory_op(l, TK_OP_LOAD, buffer->dtype, place, NULL, NULL, true) : NULL;
+    return token ? tk_reg_load(l->g, buffer, k, token) : NULL;
 }
 
 /* How a kernel's own reg buffer is laid out: one copy of it for each combination of the unrolled
@@ -135,8 +121,7 @@ bool tk_lower_load(tk_lower *l, const tolk_uop *u) {
             int64_t e = reg_element(l, reg, u, k, at);
             if (e < 0 || u->n_src == 3)
                 return reg_error(l, u);
-            const tolk_uop *place = reg_place(l, buffer, e);
-            r = place ? memory_op(l, TK_OP_LOAD, place->dtype, place, NULL, NULL, true) : NULL;
+            r = tk_reg_load(g, buffer, e, NULL);
         } else {
             bool one, inbounds = tk_uop_int(u, TK_A_LOAD_INBOUNDS);
             const tolk_uop *alt = NULL, *gate = NULL;

@@ -266,10 +266,7 @@ static bool find_reg(tk_lower *l, const tolk_uop *b) {
             elems *= l->unrolled.at[i].size;
     if (elems > TK_LOWER_MAX_INSTANCES)
         return reg_too_large(l, elems);
-    const tolk_uop *size = tk_uop_index_const(l->g, elems);
-    tk_attr attrs[4] = {{.i = l->next_reg++}, {.i = TK_SPACE_REG}, {.i = 0}, {.blob = NULL}};
-    reg.program =
-        size ? tk_uop(l->g, TK_OP_BUFFER, tolk_dtype_vec(b->dtype, lanes), &size, 1, attrs) : NULL;
+    reg.program = tk_lower_reg_buffer(l, tolk_dtype_vec(b->dtype, lanes), elems);
     return reg.program && tk_vec_push(&l->regs, reg);
 }
 

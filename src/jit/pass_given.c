@@ -17,6 +17,7 @@
 #include "jit/items_plan.h"
 #include "jit/list.h"
 #include "jit/pass.h"
+#include "jit/reg.h"
 
 typedef struct rewriter {
     tolk_graph *g;
@@ -44,7 +45,7 @@ static const tolk_uop *carried(rewriter *s, const tolk_uop *u) {
     const tolk_uop *src[2] = {reg, loop};
     if (reg && loop && loop != s->within[u->id])
         reg = tk_uop(s->g, TK_OP_AFTER, reg->dtype, src, 2, NULL);
-    return reg ? tk_list_reg_load(&s->list, reg, s->stored[u->id]) : NULL;
+    return tk_list_placed(&s->list, tk_reg_load(s->g, reg, 0, s->stored[u->id]));
 }
 
 static const tolk_uop *source(rewriter *s, const tolk_uop *u, uint32_t i) {
@@ -89,9 +90,10 @@ static bool entry(rewriter *s, const tolk_uop *u) {
         return true;
     const tolk_uop *x = tk_items_is_place(u) ? r->src[1] : r;
     if (!s->reg[u->id])
-        s->reg[u->id] = tk_list_reg(&s->list, x->dtype, s->next_reg++);
+        s->reg[u->id] = tk_reg_buffer(s->g, x->dtype, 1, s->next_reg++);
     s->within[u->id] = tk_vec_last(&s->loops);
-    s->stored[u->id] = tk_list_reg_store(&s->list, s->reg[u->id], x, s->stored[u->id]);
+    s->stored[u->id] =
+        tk_list_placed(&s->list, tk_reg_store(s->g, s->reg[u->id], 0, x, s->stored[u->id]));
     return s->stored[u->id] != NULL;
 }
 

@@ -15,6 +15,7 @@
 #include "jit/items_plan.h"
 #include "jit/list.h"
 #include "jit/pass.h"
+#include "jit/reg.h"
 
 #include "ir/bounds.h"
 #include "ir/check.h"
@@ -69,7 +70,7 @@ static const tolk_uop *now(splitter *s, const tolk_uop *u) {
 static const tolk_uop *now_buffer(splitter *s, const tolk_uop *u) {
     tk_uops src;
     tk_vec_init(&src, s->g->al);
-    const tolk_uop *base = tk_items_base(u);
+    const tolk_uop *base = tk_access_base(u);
     bool ok = tk_vec_push(&src, base);
     for (; tk_uop_is(u, TK_OP_AFTER) && ok; u = u->src[0])
         for (uint32_t i = 1; i < u->n_src && ok; i++)
@@ -228,35 +229,19 @@ static void region_regs(splitter *s, uint32_t from, uint32_t to) {
     }
 }
 
-static const tolk_uop *reg_place(splitter *s, const tolk_uop *buffer, int64_t k) {
-    const tolk_uop *at = tk_uop_index_const(s->g, k);
-    return buffer && at
-               ? tk_uop(s->g, TK_OP_INDEX, buffer->dtype, (const tolk_uop *[]){buffer, at}, 2, NULL)
-               : NULL;
-}
-
 static bool move_reg(splitter *s, const tk_items_reg *reg, const tolk_uop *slot, int64_t k,
                      bool out) {
     tolk_graph *g = s->g;
-    tk_attr attrs[2] = {{.i = 1}, {.i = 0}};
-    int64_t lanes = tk_uop_lanes(reg->buffer), each = reg->buffer->src[0]->attr[0].i * lanes;
-    const tolk_uop *at = own_place(s, each, k * lanes), *u;
+    const tolk_uop *buffer = reg->buffer, *last = tk_vec_last(&s->list.out);
+    int64_t lanes = tk_uop_lanes(buffer), each = buffer->src[0]->attr[0].i * lanes;
+    const tolk_uop *at = own_place(s, each, k * lanes);
     if (out) {
-        const tolk_uop *ready =
-            tk_uop(g, TK_OP_AFTER, reg->buffer->dtype,
-                   (const tolk_uop *[]){reg->buffer, tk_vec_last(&s->list.out)}, 2, NULL);
-        const tolk_uop *from = tk_vec_last(&s->list.out)->dtype == TOLK_VOID
-                                   ? reg_place(s, ready, k)
-                                   : reg_place(s, reg->buffer, k);
-        const tolk_uop *x =
-            from ? tk_uop(g, TK_OP_LOAD, reg->buffer->dtype, &from, 1, attrs) : NULL;
-        return x && tk_list_again(&s->list, x) &&
+        const tolk_uop *x = tk_reg_load(g, buffer, k, last->dtype == TOLK_VOID ? last : NULL);
+        return tk_list_again(&s->list, x) &&
                tk_list_again(&s->list, tk_items_put(g, slot, at, x, NULL));
     }
-    const tolk_uop *x = tk_items_get(g, slot, at, reg->buffer->dtype, NULL, s->last);
-    const tolk_uop *to = reg_place(s, reg->buffer, k);
-    u = x && to ? tk_uop(g, TK_OP_STORE, TOLK_VOID, (const tolk_uop *[]){to, x}, 2, attrs) : NULL;
-    return u && tk_list_again(&s->list, u);
+    const tolk_uop *x = tk_items_get(g, slot, at, buffer->dtype, NULL, s->last);
+    return tk_list_again(&s->list, tk_reg_store(g, buffer, k, x, NULL));
 }
 
 static bool move_regs(splitter *s, bool out) {
@@ -357,12 +342,6 @@ static const tolk_uop *special(splitter *s, const char *name, const tolk_uop *to
     return size && attr.blob ? tk_uop(s->g, TK_OP_SPECIAL, TOLK_INDEX, &size, 1, &attr) : NULL;
 }
 
-/* Sizes below 0 mean no iteration, as everywhere. */
-static const tolk_uop *not_negative(tolk_graph *g, const tolk_uop *size) {
-    tk_bound b = tk_bounds(size);
-    return b.state == 1 && b.lo >= 0 ? size : tk_uop2(g, TK_OP_MAX, size, tk_uop_index_const(g, 0));
-}
-
 /* Indices of groups, x last: it moves fastest. */
 static bool find_groups(const splitter *s, tk_uops *groups) {
     bool ok = true;
@@ -415,7 +394,7 @@ static const tolk_uop *whole(splitter *s, const tk_uops *groups) {
     tolk_graph *g = s->g;
     const tolk_uop *total = tk_uop_index_const(g, 1);
     for (size_t i = 0; i < groups->n && total; i++) {
-        const tolk_uop *n = not_negative(g, groups->at[i]->src[0]);
+        const tolk_uop *n = tk_items_size(g, groups->at[i]->src[0]);
         total = n ? tk_sym_mul(g, total, n) : NULL;
     }
     s->p->span = total;
@@ -456,7 +435,7 @@ static const tolk_uop *split(splitter *s) {
             s->size[d] = plan->lidx[d]->src[0];
     const tolk_uop *sizes[TK_ITEMS_DIMS];
     for (int d = 0; d < TK_ITEMS_DIMS; d++)
-        sizes[d] = s->size[d] ? not_negative(s->g, s->size[d]) : NULL;
+        sizes[d] = s->size[d] ? tk_items_size(s->g, s->size[d]) : NULL;
     s->count = tk_items_count(s->g, sizes);
     s->next_slot = tk_items_free_slot(&nodes);
     const tolk_uop *r = ok && s->count ? whole(s, &groups) : NULL;

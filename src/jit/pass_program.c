@@ -15,6 +15,7 @@
 #include "jit/items_plan.h"
 #include "jit/list.h"
 #include "jit/pass.h"
+#include "jit/reg.h"
 
 typedef struct program {
     tk_pass *p;
@@ -36,23 +37,23 @@ static const tolk_uop *math(program *s, const tolk_uop *u, const tolk_uop **src)
         tk_mathfn_expand(g, tk_uop_op(u), src[0], u->n_src > 1 ? src[1] : NULL, s->p->target->fma);
     if (!e.fast || !tk_list_place(l, e.fast) || !e.slow || tk_uop_is_int(e.cond, 0))
         return e.fast;
-    const tolk_uop *reg = tk_list_reg(l, e.fast->dtype, s->next_reg++);
-    const tolk_uop *init = reg ? tk_list_reg_store(l, reg, e.fast, NULL) : NULL;
+    const tolk_uop *reg = tk_reg_buffer(g, e.fast->dtype, 1, s->next_reg++);
+    const tolk_uop *init = tk_list_placed(l, tk_reg_store(g, reg, 0, e.fast, NULL));
     const tolk_uop *in[2] = {e.cond, init};
     const tolk_uop *open = init ? tk_uop(g, TK_OP_IF, TOLK_VOID, in, 2, NULL) : NULL;
     const tolk_uop *value = tk_uop3(g, TK_OP_WHERE, e.cond, e.slow, e.fast);
     const tolk_uop *end = open ? tk_uop(g, TK_OP_ENDIF, TOLK_VOID, &open, 1, NULL) : NULL;
-    if (!end || !tk_list_open(l, open) || !tk_list_reg_store(l, reg, value, init) ||
+    if (!end || !tk_list_open(l, open) || !tk_list_place(l, tk_reg_store(g, reg, 0, value, init)) ||
         !tk_list_close(l, end))
         return NULL;
-    return tk_list_reg_load(l, reg, end);
+    return tk_list_placed(l, tk_reg_load(g, reg, 0, end));
 }
 
 /* Is the access surely inside of its buffer? */
 static bool is_inside(const tolk_uop *place, uint32_t lanes) {
-    const tolk_uop *buffer = tk_items_base(place->src[0]), *index = place->src[1];
+    const tolk_uop *buffer = tk_access_base(place->src[0]), *index = place->src[1];
     const tolk_uop *size = buffer->n_src ? buffer->src[0] : NULL;
-    if (tk_uop_is(buffer, TK_OP_BUFFER) && tk_uop_int(buffer, TK_A_BUFFER_SPACE) == TK_SPACE_REG)
+    if (tk_access_is_reg(buffer))
         return true; /* the verifier has seen to it */
     if (!size || !tk_uop_is_const(size) || tk_uop_lanes(index) > 1)
         return false;

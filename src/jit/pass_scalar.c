@@ -74,23 +74,12 @@ static bool set_lanes(scalar_pass *s, const tolk_uop *u, const tolk_uop *const *
     return tk_map_put(&s->made, u->id, s->lanes.n - n) || fail(s);
 }
 
-static const tolk_uop *buffer_of(const tolk_uop *place) {
-    const tolk_uop *b = place->src[0];
-    while (tk_uop_is(b, TK_OP_AFTER))
-        b = b->src[0];
-    return b;
-}
-
-static bool is_reg(const tolk_uop *buffer) {
-    return tk_uop_is(buffer, TK_OP_BUFFER) && tk_uop_int(buffer, TK_A_BUFFER_SPACE) == TK_SPACE_REG;
-}
-
 /* ---- memory ---- */
 
 /* Element that lane k of an access touches. */
 static const tolk_uop *element(scalar_pass *s, const tolk_uop *place, uint32_t k) {
-    const tolk_uop *buffer = buffer_of(place), *i;
-    if (is_reg(buffer))
+    const tolk_uop *buffer = tk_access_buffer(place), *i;
+    if (tk_access_is_reg(buffer))
         i = number(s, place->src[1]->attr[0].i * tk_uop_lanes(buffer) + k);
     else if (tk_uop_lanes(place) > 1)
         i = lane(s, place->src[1], k);
@@ -107,10 +96,10 @@ static bool reads_only(const scalar_pass *s, const tolk_uop *buffer) {
 
 /* Elements from lane k on that are accessed at once: 4, 2 or 1. */
 static uint32_t together(const tolk_uop *u, uint32_t k, uint32_t lanes) {
-    const tolk_uop *place = u->src[0], *buffer = buffer_of(place);
+    const tolk_uop *place = u->src[0], *buffer = tk_access_buffer(place);
     bool load = tk_uop_is(u, TK_OP_LOAD);
-    if (is_reg(buffer) || tk_dtype_scalar(buffer->dtype) == TOLK_BOOL || tk_uop_lanes(place) > 1 ||
-        u->n_src > (load ? 1 : 2) ||
+    if (tk_access_is_reg(buffer) || tk_dtype_scalar(buffer->dtype) == TOLK_BOOL ||
+        tk_uop_lanes(place) > 1 || u->n_src > (load ? 1 : 2) ||
         !tk_uop_int(u, load ? TK_A_LOAD_INBOUNDS : TK_A_STORE_INBOUNDS))
         return 1;
     uint32_t bytes = (uint32_t)tolk_dtype_bytes(buffer->dtype), n = 4;
@@ -123,7 +112,7 @@ static uint32_t together(const tolk_uop *u, uint32_t k, uint32_t lanes) {
 static bool emit_load(scalar_pass *s, const tolk_uop *u) {
     tolk_graph *g = s->g;
     uint32_t lanes = tk_uop_lanes(u);
-    const tolk_uop *x[TOLK_MAX_LANES], *buffer = buffer_of(u->src[0]);
+    const tolk_uop *x[TOLK_MAX_LANES], *buffer = tk_access_buffer(u->src[0]);
     tk_attr attrs[2] = {u->attr[0], {.i = reads_only(s, buffer)}};
     for (uint32_t k = 0, n; k < lanes; k += n) {
         const tolk_uop *src[3] = {element(s, u->src[0], k), NULL, NULL};
@@ -177,7 +166,7 @@ static bool emit_store(scalar_pass *s, const tolk_uop *u) {
 /* Of a reg buffer of vectors: their lanes one behind another. */
 static bool emit_buffer(scalar_pass *s, const tolk_uop *u) {
     const tolk_uop *b = u;
-    if (is_reg(u) && tk_uop_lanes(u) > 1) {
+    if (tk_access_is_reg(u) && tk_uop_lanes(u) > 1) {
         const tolk_uop *n = number(s, u->src[0]->attr[0].i * tk_uop_lanes(u));
         b = n ? tk_uop(s->g, TK_OP_BUFFER, tk_dtype_scalar(u->dtype), &n, 1, u->attr) : NULL;
     }
@@ -225,7 +214,7 @@ static bool emit_node(scalar_pass *s, const tolk_uop *u) {
             x[k] = lane(s, u->src[k], 0);
         return set_lanes(s, u, x, u->n_src);
     case TK_OP_INDEX: {
-        const tolk_uop *b = buffer_of(u);
+        const tolk_uop *b = tk_access_buffer(u);
         if (tk_uop_is(b, TK_OP_BUFFER) ||
             (tk_uop_is(b, TK_OP_PARAM) && tk_uop_int(b, TK_A_PARAM_SPACE) != TK_SPACE_ALU))
             return true; /* made by each access of its own */
@@ -234,8 +223,8 @@ static bool emit_node(scalar_pass *s, const tolk_uop *u) {
     }
     case TK_OP_AFTER: {
         /* Of a buffer, whose dtype is that of its elements; or of a value. */
-        const tolk_uop *b = buffer_of(u);
-        lanes = is_reg(b) ? 1 : lanes;
+        const tolk_uop *b = tk_access_buffer(u);
+        lanes = tk_access_is_reg(b) ? 1 : lanes;
         for (uint32_t k = 0; k < lanes; k++)
             if (!(x[k] = add(s, with_lane(s, u, k, lane(s, u->src[0], k)->dtype))))
                 return false;
@@ -292,7 +281,7 @@ static bool find_read_only(scalar_pass *s, const tolk_uop *linear) {
         for (uint32_t k = 0; k < linear->n_src && !stored; k++) {
             const tolk_uop *u = linear->src[k];
             stored = (tk_uop_is(u, TK_OP_STORE) || tk_uop_is(u, TK_OP_ATOMIC_ADD)) &&
-                     buffer_of(u->src[0]) == b->node;
+                     tk_access_buffer(u->src[0]) == b->node;
         }
         for (size_t k = 0; k < pairs.n && !stored; k++)
             stored = pairs.at[k].loaded == slot;

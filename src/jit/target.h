@@ -35,6 +35,9 @@ typedef struct tk_target {
     uint32_t shared_bytes; /* and the most shared memory of a block */
 } tk_target;
 
+/* Threads of a block, of every GPU: all of them, and in z. */
+enum { TK_TARGET_MOST_THREADS = 1024, TK_TARGET_MOST_THREADS_Z = 64 };
+
 /* Is it a GPU, where each lane is a thread? */
 static inline bool tk_target_is_gpu(const tk_target *target) {
     return target->arch == TK_ARCH_PTX;
