@@ -31,8 +31,7 @@ static int print_stats(tolk_ctx *ctx, int json) {
 }
 
 int tk_cmd_cache(int argc, char **argv) {
-    static tk_list words; /* large, and used again at the prompt */
-    words.n = 0;
+    static tk_list words; /* large */
     int json = 0;
     const tk_flag flags[] = {{"--json", TK_FLAG_BOOL, &json}};
     int code = tk_flags_read(argc, argv, flags, 1, &words, 1);
@@ -56,8 +55,7 @@ int tk_cmd_cache(int argc, char **argv) {
 }
 
 int tk_cmd_version(int argc, char **argv) {
-    static tk_list words; /* large, and used again at the prompt */
-    words.n = 0;
+    static tk_list words; /* large */
     int json = 0;
     const tk_flag flags[] = {{"--json", TK_FLAG_BOOL, &json}};
     /* "tolk-jit --version" comes here, too. */

@@ -38,8 +38,7 @@ static int print_device(tolk_ctx *ctx, size_t i, int json) {
 }
 
 int tk_cmd_devices(int argc, char **argv) {
-    static tk_list words; /* large, and used again at the prompt */
-    words.n = 0;
+    static tk_list words; /* large */
     int json = 0;
     const tk_flag flags[] = {{"--json", TK_FLAG_BOOL, &json}};
     int code = tk_flags_read(argc, argv, flags, 1, &words, 0);
@@ -302,8 +301,7 @@ static void print_doctor_text(const char *info, size_t len, const disk_cache *c,
 }
 
 int tk_cmd_doctor(int argc, char **argv) {
-    static tk_list words; /* large, and used again at the prompt */
-    words.n = 0;
+    static tk_list words; /* large */
     int json = 0;
     const tk_flag flags[] = {{"--json", TK_FLAG_BOOL, &json}};
     int code = tk_flags_read(argc, argv, flags, 1, &words, 0);

@@ -58,8 +58,7 @@ static int read_kind(const char *name, const char *header, const char *out, tolk
 }
 
 int tk_cmd_emit(int argc, char **argv) {
-    static tk_list files; /* large, and used again at the prompt */
-    files.n = 0;
+    static tk_list files; /* large */
     tk_compile_flags compile = {0};
     const char *kind_name = NULL, *kernel_name = NULL, *out = NULL, *header = NULL;
     const tk_flag flags[] = {

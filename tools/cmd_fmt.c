@@ -60,8 +60,7 @@ static int format_one(tolk_ctx *ctx, const char *path, const fmt_flags *f, int *
 }
 
 int tk_cmd_fmt(int argc, char **argv) {
-    static tk_list files; /* large, and used again at the prompt */
-    files.n = 0;
+    static tk_list files; /* large */
     fmt_flags f = {0};
     int differs = 0;
     const tk_flag flags[] = {

@@ -217,9 +217,8 @@ done:
 }
 
 int tk_cmd_run(int argc, char **argv) {
-    static run_flags f; /* its lists are large */
-    static tk_list files;
-    files.n = 0;
+    static run_flags f;   /* its lists are large */
+    static tk_list files; /* large */
     f = (run_flags){.repeat = 1};
     const tk_flag flags[] = {
         {"--arg", TK_FLAG_LIST, &f.request.args},

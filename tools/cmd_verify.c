@@ -444,8 +444,7 @@ static int verify_file(job *j, const char *kernel_name) {
 }
 
 int tk_cmd_verify(int argc, char **argv) {
-    static tk_list files; /* large, and used again at the prompt */
-    files.n = 0;
+    static tk_list files; /* large */
     static job j;
     j = (job){.rounds = 2, .seed = 1};
     const char *kernel_name = NULL;

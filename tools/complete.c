@@ -46,41 +46,54 @@ static void offer_commands(found *f) {
         offer(f, f->typed[0] == ':' ? ":" : "", name, "");
 }
 
-/* Lines of the help that begin with two spaces and a dash: "  --emit=llvm|asm|obj    ...". */
-static void offer_flags(found *f, const char *command) {
-    const char *help = tk_command_help(command);
-    for (const char *line = help; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        if (strncmp(line, "  -", 3))
-            continue;
-        char word[128];
-        const char *p = line + 2;
-        size_t n = strcspn(p, " =\n"), values = strcspn(p, " \n");
-        if (values >= sizeof word)
-            continue;
-        if (p[n] != '=') { /* "--bounds check|trust" and "--json" are words of their own */
-            snprintf(word, sizeof word, "%.*s", (int)n, p);
-            offer(f, "", word, "");
-            continue;
-        }
-        for (const char *v = p + n + 1; v < p + values;) {
-            size_t len = strcspn(v, "| \n");
-            snprintf(word, sizeof word, "%.*s=%.*s", (int)n, p, (int)len, v);
-            offer(f, "", word, "");
-            v += len + 1;
-        }
+/* The first line of a help behind `at`, NULL: the first of all, that begins with two spaces and a
+ * character of `first`; what stands behind the spaces. NULL: there is none. */
+static const char *help_line(const char *help, const char *at, const char *first) {
+    const char *line = help;
+    if (at)
+        line = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
+    for (; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        if (!strncmp(line, "  ", 2) && line[2] && strchr(first, line[2]))
+            return line + 2;
+    return NULL;
+}
+
+/* "llvm|asm|obj", n bytes of it: each of the words. */
+static void offer_each(found *f, const char *before, const char *words, size_t n) {
+    for (const char *v = words; v < words + n;) {
+        char word[64];
+        size_t len = strcspn(v, "| \n");
+        snprintf(word, sizeof word, "%.*s", (int)len, v);
+        offer(f, before, word, "");
+        v += len + 1;
     }
 }
 
-/* Lines of the help that begin with two spaces and a small letter: "  stats    ...". How many. */
-static size_t offer_words(found *f, const char *command, int at_word) {
-    const char *help = tk_command_help(command);
-    size_t n = 0;
-    for (const char *line = help; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        char word[64];
-        if (strncmp(line, "  ", 2) || line[2] < 'a' || line[2] > 'z')
+/* "  --emit=llvm|asm|obj    ...". */
+static void offer_flags(found *f, const char *command) {
+    const char *help = tk_command_help(command), *p = NULL;
+    while ((p = help_line(help, p, "-"))) {
+        char word[128];
+        size_t n = strcspn(p, " =\n"), values = strcspn(p, " \n");
+        if (values >= sizeof word)
             continue;
-        n++;
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(line + 2, " \n"), line + 2);
+        /* "--bounds check|trust" and "--json" are words of their own */
+        int more = p[n] == '=';
+        snprintf(word, sizeof word, "%.*s", (int)n + more, p);
+        if (more)
+            offer_each(f, word, p + n + 1, values - n - 1);
+        else
+            offer(f, "", word, "");
+    }
+}
+
+/* "  stats    ...". How many. */
+static size_t offer_words(found *f, const char *command, int at_word) {
+    const char *help = tk_command_help(command), *p = NULL;
+    size_t n = 0;
+    for (; (p = help_line(help, p, "abcdefghijklmnopqrstuvwxyz")); n++) {
+        char word[64];
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(p, " \n"), p);
         if (at_word)
             offer(f, "", word, "");
     }
@@ -89,22 +102,15 @@ static size_t offer_words(found *f, const char *command, int at_word) {
 
 /* Values of a flag that its help lists: "  --bounds check|trust   ...". */
 static void offer_values(found *f, const char *command, const char *flag) {
-    const char *help = tk_command_help(command);
+    const char *help = tk_command_help(command), *p = NULL;
     size_t n = strlen(flag);
-    for (const char *line = help; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        if (strncmp(line, "  ", 2) || strncmp(line + 2, flag, n) || line[2 + n] != ' ')
+    while (flag[0] && (p = help_line(help, p, (char[]){flag[0], 0}))) {
+        if (strncmp(p, flag, n) || p[n] != ' ')
             continue;
-        const char *v = line + 2 + n + strspn(line + 2 + n, " ");
+        const char *v = p + n + strspn(p + n, " ");
         size_t all = strcspn(v, " \n");
-        if (!memchr(v, '|', all))
-            continue;
-        for (const char *end = v + all; v < end;) {
-            char word[64];
-            size_t len = strcspn(v, "| \n");
-            snprintf(word, sizeof word, "%.*s", (int)len, v);
-            offer(f, "", word, "");
-            v += len + 1;
-        }
+        if (memchr(v, '|', all))
+            offer_each(f, "", v, all);
     }
 }
 

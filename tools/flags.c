@@ -49,6 +49,7 @@ int tk_flags_read(int argc, char **argv, const tk_flag *flags, size_t n_flags, t
                   size_t max_files) {
     const char *command = argv[1];
     int only_files = 0;
+    files->n = 0; /* at the prompt it is used again */
     for (int i = 2; i < argc; i++) {
         const char *given = argv[i];
         if (!only_files && !strcmp(given, "--")) {

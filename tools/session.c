@@ -120,10 +120,10 @@ const tk_kept_kernel *tk_session_kernel_at(size_t i) {
 }
 
 static void keep_kernel(const char *name, const tk_source *source, const char *file) {
-    tk_kept_kernel new = {
+    tk_kept_kernel fresh = {
         .file = strdup(file), .text = malloc(source->len + 1), .len = source->len};
     tk_kept_kernel *k = find_kernel(name);
-    if (new.file &&new.text && !k) {
+    if (fresh.file && fresh.text && !k) {
         tk_kept_kernel *more = realloc(s.kernels, (s.n_kernels + 1) * sizeof *more);
         if (more) {
             s.kernels = more;
@@ -131,29 +131,23 @@ static void keep_kernel(const char *name, const tk_source *source, const char *f
             memset(k, 0, sizeof *k);
         }
     }
-    if (!new.file || !new.text || !k) { /* then it is not kept: the file is still there */
-        free_kernel(&new);
+    if (!fresh.file || !fresh.text || !k) { /* then it is not kept: the file is still there */
+        free_kernel(&fresh);
         return;
     }
     free_kernel(k);
-    snprintf(new.name, sizeof new.name, "%s", name);
-    memcpy(new.text, source->text, source->len);
-    new.text[source->len] = 0;
-    *k = new;
+    snprintf(fresh.name, sizeof fresh.name, "%s", name);
+    memcpy(fresh.text, source->text, source->len);
+    fresh.text[source->len] = 0;
+    *k = fresh;
 }
 
 void tk_session_keep_kernels(const tk_source *source, const char *file) {
     if (!s.ctx || source->kept || !strcmp(file, "-"))
         return;
-    const tolk_uop *root = source->root;
-    const char *op = tolk_op_name(tolk_uop_op(root));
-    if (!strcmp(op, "sink") || !strcmp(op, "linear"))
-        keep_kernel(tolk_kernel_name(root), source, file);
-    for (size_t i = 0; !strcmp(op, "group") && i < tolk_uop_n_src(root); i++) {
-        const tolk_uop *u = tolk_uop_src(root, i);
-        if (!strcmp(tolk_op_name(tolk_uop_op(u)), "sink"))
-            keep_kernel(tolk_kernel_name(u), source, file);
-    }
+    const tolk_uop *kernel;
+    for (size_t i = 0; (kernel = tk_source_at(source, i)); i++)
+        keep_kernel(tolk_kernel_name(kernel), source, file);
 }
 
 int tk_session_drop(const char *name) {

@@ -174,6 +174,16 @@ size_t tk_source_count(const tk_source *source) {
     return n ? n : 1;
 }
 
+const tolk_uop *tk_source_at(const tk_source *source, size_t i) {
+    const tolk_uop *root = source->root;
+    if (!is_op(root, "group"))
+        return i == 0 && (is_op(root, "sink") || is_op(root, "linear")) ? root : NULL;
+    for (size_t k = 0; k < tolk_uop_n_src(root); k++)
+        if (is_op(tolk_uop_src(root, k), "sink") && i-- == 0)
+            return tolk_uop_src(root, k);
+    return NULL;
+}
+
 int tk_source_kernel(const tk_source *source, const char *path, const char *name,
                      const tolk_uop **out) {
     const tolk_uop *root = source->root;
@@ -195,12 +205,10 @@ int tk_source_kernel(const tk_source *source, const char *path, const char *name
         return TOOL_DONE;
     char names[512] = "";
     size_t len = 0;
-    for (size_t i = 0; i < tolk_uop_n_src(root) && len < sizeof names && is_op(root, "group"); i++)
-        if (is_op(tolk_uop_src(root, i), "sink"))
-            len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len ? ", " : "",
-                                    tolk_kernel_name(tolk_uop_src(root, i)));
-    if (is_op(root, "sink"))
-        snprintf(names, sizeof names, "%s", tolk_kernel_name(root));
+    const tolk_uop *kernel;
+    for (size_t i = 0; len < sizeof names && (kernel = tk_source_at(source, i)); i++)
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len ? ", " : "",
+                                tolk_kernel_name(kernel));
     if (name)
         return tk_report_usage("%.300s has no kernel '%.100s': expected %s", path, name,
                                names[0] ? names : "a kernel in it");

@@ -83,6 +83,8 @@ int tk_source_kernel(const tk_source *source, const char *path, const char *name
                      const tolk_uop **out);
 /* How many kernels the file has: of a group, all of its sources; else 1. */
 size_t tk_source_count(const tk_source *source);
+/* Kernel or program number i of the file; NULL: it has not so many. */
+const tolk_uop *tk_source_at(const tk_source *source, size_t i);
 /* Would one of these outputs replace the other, or be mixed with it? By path, by the existing file,
  * or both on standard output ("-" or NULL). What is no regular file (/dev/null) replaces nothing.
  */
