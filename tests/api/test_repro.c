@@ -115,17 +115,23 @@ static void die_in_lower(void *user, tolk_log_level level, const char *text) {
         raise(SIGKILL);
 }
 
-static int compile_and_die(void *unused) {
-    (void)unused;
+/* A context whose log sees each pass. */
+static bool open_watched(rt *child, tolk_log_fn log) {
     tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
-    o.log = die_in_lower;
+    o.log = log;
     o.no_disk_cache = 1;
     setenv("TOLK_DEBUG", "9", 1);
-    rt child = {0};
-    if (tolk_ctx_create(&o, &child.ctx, NULL) ||
-        tolk_device_open(child.ctx, "CPU", &child.cpu, NULL))
-        return 1;
+    *child = (rt){0};
+    return !tolk_ctx_create(&o, &child->ctx, NULL) &&
+           !tolk_device_open(child->ctx, "CPU", &child->cpu, NULL);
+}
+
+static int compile_and_die(void *unused) {
+    (void)unused;
+    rt child;
     tolk_program *p;
+    if (!open_watched(&child, die_in_lower))
+        return 1;
     rt_try(&child, rt_text(RT_SCALE, 321, "2"), NULL, &p, NULL);
     return 2;
 }
@@ -197,14 +203,10 @@ static tolk_status emit_form(tolk_ctx *ctx, const form *f, char **out, size_t *l
 
 /* A process that ends while it emits the form. */
 static int emit_and_die(void *user) {
-    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
-    tolk_ctx *ctx;
+    rt child;
     char *out;
     size_t len;
-    o.log = die_in_lower;
-    o.no_disk_cache = 1;
-    setenv("TOLK_DEBUG", "9", 1);
-    return tolk_ctx_create(&o, &ctx, NULL) ? 1 : 2 + (int)emit_form(ctx, user, &out, &len);
+    return open_watched(&child, die_in_lower) ? 2 + (int)emit_form(child.ctx, user, &out, &len) : 1;
 }
 
 /* `tolk-jit emit FILE`, with nothing else said, gives the bytes that the call would have given. */
@@ -274,15 +276,10 @@ static void die_in_second_lower(void *user, tolk_log_level level, const char *te
 
 static int launch_and_die(void *unused) {
     (void)unused;
-    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
-    o.log = die_in_second_lower;
-    o.no_disk_cache = 1;
-    setenv("TOLK_DEBUG", "9", 1);
-    rt child = {0};
-    if (tolk_ctx_create(&o, &child.ctx, NULL) ||
-        tolk_device_open(child.ctx, "CPU", &child.cpu, NULL))
-        return 1;
+    rt child;
     tolk_program *p;
+    if (!open_watched(&child, die_in_second_lower))
+        return 1;
     tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
     opts.tier = TOLK_TIER_AUTO;
     opts.target = "x86-64";

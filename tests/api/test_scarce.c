@@ -17,16 +17,6 @@ typedef struct scarcity {
     bool no_threads;
 } scarcity;
 
-static size_t address_space(void) {
-    FILE *f = fopen("/proc/self/statm", "r");
-    long pages = 0;
-    if (!f || fscanf(f, "%ld", &pages) != 1)
-        pages = 0;
-    if (f)
-        fclose(f);
-    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Exit code 0: launched, and each element is right. */
 static int launch_with(void *arg) {
     const scarcity *s = arg;
@@ -42,12 +32,8 @@ static int launch_with(void *arg) {
     tolk_program *p = rt_compile(&r, rt_text(RT_SCALE, LARGE, "3"));
     for (int i = 0; i < LARGE; i++)
         x[i] = (float)i;
-    if (s->memory) {
-        rlim_t most = address_space() + s->memory;
-        struct rlimit limit = {most, most};
-        if (setrlimit(RLIMIT_AS, &limit))
-            return 1;
-    }
+    if (s->memory && !tk_test_limit_memory(s->memory))
+        return 1;
     if (s->no_threads) {
         struct rlimit none = {0, 0};
         if (setrlimit(RLIMIT_NPROC, &none) ||

@@ -6,9 +6,6 @@
  */
 #include "support/runtime.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-
 enum { LONGEST = 3000, ROOM = 1000000 };
 
 typedef struct scarcity {
@@ -16,16 +13,6 @@ typedef struct scarcity {
     size_t memory; /* more bytes of address space than now */
     bool first;    /* nothing was compiled before */
 } scarcity;
-
-static size_t address_space(void) {
-    FILE *f = fopen("/proc/self/statm", "r");
-    long pages = 0;
-    if (!f || fscanf(f, "%ld", &pages) != 1)
-        pages = 0;
-    if (f)
-        fclose(f);
-    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
-}
 
 /* y[i] = a long chain of x[i], i < 1000. */
 static const char *chain(int length) {
@@ -52,16 +39,12 @@ static const char *chain(int length) {
 /* Exit code 0: compiled; 1: refused for want of memory, or as LLVM could not be loaded. */
 static int compile_with(void *arg) {
     const scarcity *s = arg;
-    signal(SIGSEGV, SIG_DFL); /* cmocka's handlers would hide what happened */
-    signal(SIGABRT, SIG_DFL);
     const char *text = chain(s->length);
     rt r;
     rt_open(&r, NULL, NULL);
     if (!s->first)
         rt_compile(&r, rt_text(RT_SCALE, 10, "3"));
-    rlim_t most = address_space() + s->memory;
-    struct rlimit limit = {most, most};
-    if (setrlimit(RLIMIT_AS, &limit))
+    if (!tk_test_limit_memory(s->memory))
         return 2;
     tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
     opts.tier = TOLK_TIER_FULL;

@@ -60,6 +60,17 @@ static void test_a_constant_that_a_loop_makes_again_is_at_hand_behind_it(void **
     "%6 = index i32 (%5, %1)\n%7 = range index (%0) {axis=0}\n%8 = load i32 (%6)\n"                \
     "%9 = add i32 (%8, %2)\n"
 
+/* And a loop of it: y[i] = the node named, x[0] = the sum. */
+#define STORES(stored)                                                                             \
+    BEGIN "%10 = index i32 (%4, %7)\n%11 = store void (%10, %" stored ")\n"                        \
+          "%12 = store void (%6, %9)\n%13 = end void (%7)\n"
+/* k = x[0] - 9, p = y + k: and *p = i + 5, x[0] = x[0] + 2. */
+#define PLACES                                                                                     \
+    BEGIN "%10 = cast index (%8)\n%11 = const index 9\n%12 = sub index (%10, %11)\n"               \
+          "%13 = index i32 (%4, %12)\n%14 = const i32 5\n%15 = cast i32 (%7)\n"                    \
+          "%16 = add i32 (%15, %14)\n%17 = store void (%13, %16)\n"                                \
+          "%18 = add i32 (%9, %2)\n%19 = store void (%6, %18)\n%20 = end void (%7)\n"
+
 static void run(const char *text, const int32_t y[8], const int32_t x[4]) {
     static const int32_t zero[8], ten[4] = {10, 0, 0, 0};
     tk_kernel_arg args[2] = {{TOLK_I32, 8, zero, y, NULL}, {TOLK_I32, 4, ten, x, NULL}};
@@ -69,10 +80,9 @@ static void run(const char *text, const int32_t y[8], const int32_t x[4]) {
 /* for i < 4: y[i] = v, x[0] = v + 1, v = x[0] */
 static void test_a_loop_uses_what_its_iteration_before_loaded(void **state) {
     (void)state;
-    run(BEGIN "%10 = index i32 (%4, %7)\n%11 = store void (%10, %8)\n%12 = store void (%6, "
-              "%9)\n%13 = end void (%7)\n"
-              "%14 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %7, %10, %11, %9, %12, %8, %13) "
-              "{name=\"loads\"}\n",
+    run(STORES("8") "%14 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %7, %10, %11, %9, %12, %8, "
+                    "%13) "
+                    "{name=\"loads\"}\n",
         (const int32_t[8]){10, 11, 12, 13}, (const int32_t[4]){14});
 }
 
@@ -80,10 +90,9 @@ static void test_a_loop_uses_what_its_iteration_before_loaded(void **state) {
  * loaded again is not the same as before, though it is the same node. */
 static void test_what_is_made_of_it_is_made_again(void **state) {
     (void)state;
-    run(BEGIN "%10 = index i32 (%4, %7)\n%11 = store void (%10, %9)\n%12 = store void (%6, "
-              "%9)\n%13 = end void (%7)\n"
-              "%14 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %9, %7, %10, %11, %12, %8, %9, "
-              "%13) {name=\"sums\"}\n",
+    run(STORES("9") "%14 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %9, %7, %10, %11, %12, %8, "
+                    "%9, "
+                    "%13) {name=\"sums\"}\n",
         (const int32_t[8]){11, 12, 13, 14}, (const int32_t[4]){14});
 }
 
@@ -91,22 +100,20 @@ static void test_what_is_made_of_it_is_made_again(void **state) {
  * that of before. */
 static void test_what_is_not_listed_again_stays(void **state) {
     (void)state;
-    run(BEGIN "%10 = index i32 (%4, %7)\n%11 = store void (%10, %9)\n%12 = store void (%6, "
-              "%9)\n%13 = end void (%7)\n"
-              "%14 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %9, %7, %10, %11, %12, %8, %13) "
-              "{name=\"stays\"}\n",
+    run(STORES("9") "%14 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %9, %7, %10, %11, %12, %8, "
+                    "%13) "
+                    "{name=\"stays\"}\n",
         (const int32_t[8]){11, 11, 11, 11}, (const int32_t[4]){11});
 }
 
 /* for i < 4: y[i] = v; if i == 1: x[0] = v + 1, v = x[0] */
 static void test_a_branch_changes_what_later_iterations_use(void **state) {
     (void)state;
-    run(BEGIN "%10 = index i32 (%4, %7)\n%11 = store void (%10, %8)\n%12 = store void (%6, "
-              "%9)\n%13 = end void (%7)\n"
-              "%14 = const index 1\n%15 = cmpeq bool (%7, %14)\n%16 = if void (%15)\n"
-              "%17 = endif void (%16)\n"
-              "%18 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %7, %10, %11, %14, %15, %16, %9, "
-              "%12, %8, %17, %13) {name=\"branch\"}\n",
+    run(STORES("8") "%14 = const index 1\n%15 = cmpeq bool (%7, %14)\n%16 = if void (%15)\n"
+                    "%17 = endif void (%16)\n"
+                    "%18 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %7, %10, %11, %14, %15, "
+                    "%16, %9, "
+                    "%12, %8, %17, %13) {name=\"branch\"}\n",
         (const int32_t[8]){10, 10, 11, 11}, (const int32_t[4]){11});
 }
 
@@ -114,24 +121,16 @@ static void test_a_branch_changes_what_later_iterations_use(void **state) {
  * is where it was when it was listed. */
 static void test_places_move_when_they_are_listed_again(void **state) {
     (void)state;
-    run(BEGIN "%10 = cast index (%8)\n%11 = const index 9\n%12 = sub index (%10, %11)\n"
-              "%13 = index i32 (%4, %12)\n%14 = const i32 5\n%15 = cast i32 (%7)\n"
-              "%16 = add i32 (%15, %14)\n%17 = store void (%13, %16)\n"
-              "%18 = add i32 (%9, %2)\n%19 = store void (%6, %18)\n%20 = end void (%7)\n"
-              "%21 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %10, %11, %12, %13, %7, "
-              "%14, %15, %16, %17, %9, %18, %19, %8, %10, %12, %13, %20) {name=\"places\"}\n",
+    run(PLACES "%21 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %10, %11, %12, %13, %7, "
+               "%14, %15, %16, %17, %9, %18, %19, %8, %10, %12, %13, %20) {name=\"places\"}\n",
         (const int32_t[8]){0, 5, 0, 6, 0, 7, 0, 8}, (const int32_t[4]){18});
 }
 
 /* The place is listed before its index moves, in each iteration: it follows one behind. */
 static void test_places_stay_when_only_their_index_is_listed_again(void **state) {
     (void)state;
-    run(BEGIN "%10 = cast index (%8)\n%11 = const index 9\n%12 = sub index (%10, %11)\n"
-              "%13 = index i32 (%4, %12)\n%14 = const i32 5\n%15 = cast i32 (%7)\n"
-              "%16 = add i32 (%15, %14)\n%17 = store void (%13, %16)\n"
-              "%18 = add i32 (%9, %2)\n%19 = store void (%6, %18)\n%20 = end void (%7)\n"
-              "%21 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %10, %11, %12, %13, %7, "
-              "%14, %15, %16, %17, %13, %9, %18, %19, %8, %10, %12, %20) {name=\"places\"}\n",
+    run(PLACES "%21 = linear void (%0, %1, %2, %3, %4, %5, %6, %8, %10, %11, %12, %13, %7, "
+               "%14, %15, %16, %17, %13, %9, %18, %19, %8, %10, %12, %20) {name=\"places\"}\n",
         (const int32_t[8]){0, 6, 0, 7, 0, 8}, (const int32_t[4]){18});
 }
 

@@ -232,15 +232,8 @@ static void test_alloc_of_more_than_there_is_says_so_and_harms_nothing(void **st
 static int run_dry(void *arg) {
     (void)arg;
     static tk_code_piece p[64];
-    struct rlimit most;
-    getrlimit(RLIMIT_AS, &most);
-    FILE *f = fopen("/proc/self/statm", "r");
-    long pages = 0;
-    if (!f || fscanf(f, "%ld", &pages) != 1)
+    if (!tk_test_limit_memory((size_t)20 << 20))
         return 1;
-    fclose(f);
-    most.rlim_cur = (rlim_t)(size_t)pages * page + ((rlim_t)20 << 20);
-    setrlimit(RLIMIT_AS, &most);
     tolk_error err = TOLK_ERROR_INIT;
     int n = 0;
     while (n < 64 && tk_code_alloc(r.ctx, (size_t)1 << 20, &p[n], &err) == TOLK_OK)

@@ -39,13 +39,7 @@ static char *ptx(const char *text, const char *chip) {
     if (tk_llvm_emit(r.ctx, &target, root, "tolk_kernel", TK_LLVM_ASM, NULL, NULL, &out, &len,
                      &err))
         fail_msg("%s\n%s", err.msg, text);
-    const char *why = tk_ptx_wrong(out, &target);
-    if (why)
-        fail_msg("%s\n%s", why, out);
-    tk_ptx_module module;
-    tk_ptx_module_init(&module, &target);
-    tk_ptx_module_add(&module, out);
-    tk_ptx_module_fini(&module);
+    tk_ptx_check(out, &target);
     tolk_graph_destroy(g);
     return out;
 }

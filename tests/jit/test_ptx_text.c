@@ -195,13 +195,7 @@ static char *ptx(const char *text, const char *opts, tolk_bounds bounds) {
         fail_msg("line %u: %s\n%s", err.line, err.msg, text);
     char *out = emit_with(root, "sm_80", opts, bounds);
     tk_target target = target_of("sm_80");
-    const char *why = tk_ptx_wrong(out, &target);
-    if (why)
-        fail_msg("%s\n%s", why, out);
-    tk_ptx_module module;
-    tk_ptx_module_init(&module, &target);
-    tk_ptx_module_add(&module, out);
-    tk_ptx_module_fini(&module);
+    tk_ptx_check(out, &target);
     tolk_graph_destroy(g);
     return out;
 }

@@ -266,3 +266,13 @@ void tk_ptx_module_fini(tk_ptx_module *m) {
     assemble(m);
     free(m->text);
 }
+
+void tk_ptx_check(const char *text, const tk_target *target) {
+    const char *why = tk_ptx_wrong(text, target);
+    if (why)
+        fail_msg("%s\n%s", why, text);
+    tk_ptx_module module;
+    tk_ptx_module_init(&module, target);
+    tk_ptx_module_add(&module, text);
+    tk_ptx_module_fini(&module);
+}

@@ -40,5 +40,7 @@ void tk_ptx_module_init(tk_ptx_module *m, const tk_target *target);
 void tk_ptx_module_add(tk_ptx_module *m, const char *text);
 /* Assemble what is left. */
 void tk_ptx_module_fini(tk_ptx_module *m);
+/* Fails the test if something is wrong with a kernel's PTX, or the assembler does not take it. */
+void tk_ptx_check(const char *text, const tk_target *target);
 
 #endif

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,11 +162,32 @@ void *tk_test_on_stack(size_t stack_bytes, void *(*fn)(void *), void *arg) {
     return result;
 }
 
+bool tk_test_limit_memory(size_t more) {
+    FILE *f = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    bool ok = f && fscanf(f, "%lu", &pages) == 1;
+    if (f)
+        fclose(f);
+    struct rlimit most;
+    if (!ok || getrlimit(RLIMIT_AS, &most))
+        return false;
+    most.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + more;
+    return setrlimit(RLIMIT_AS, &most) == 0;
+}
+
+/* The child's signals are its own again: cmocka's handlers would make other ends of them. */
+static void forget_handlers(void) {
+    static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals && !TK_TEST_ASAN && !TK_TEST_TSAN; i++)
+        signal(signals[i], SIG_DFL);
+}
+
 int tk_test_child(int (*fn)(void *), void *arg, unsigned seconds) {
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
     if (!child) {
+        forget_handlers();
         alarm(seconds);
         int code = fn(arg);
         fflush(NULL);

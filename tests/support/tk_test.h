@@ -72,6 +72,9 @@ void tk_test_heap_init(tk_test_heap *heap);
 
 /* Runs fn(arg) on a thread with a stack of that many bytes, and returns what it returned. */
 void *tk_test_on_stack(size_t stack_bytes, void *(*fn)(void *), void *arg);
+/* Lets this process map so many bytes more than it has, for good. False: the system does not say.
+ */
+bool tk_test_limit_memory(size_t more);
 /* Runs fn(arg) in a child process, for at most `seconds`. Returns its exit code 0..255, -N if it
  * died by signal N (14: it took too long). fn's result is the exit code. */
 int tk_test_child(int (*fn)(void *), void *arg, unsigned seconds);

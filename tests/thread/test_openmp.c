@@ -148,15 +148,8 @@ static int without_threads(void *arg) {
     rt r;
     tolk_program *p;
     open_with(&r, 8, &p);
-    FILE *f = fopen("/proc/self/statm", "r");
-    long pages = 0;
-    if (!f || fscanf(f, "%ld", &pages) != 1)
+    if (!tk_test_limit_memory(4 << 20))
         return 1;
-    fclose(f);
-    struct rlimit most;
-    getrlimit(RLIMIT_AS, &most);
-    most.rlim_cur = ((rlim_t)pages + 1024) * (rlim_t)sysconf(_SC_PAGESIZE); /* 4 MiB more */
-    setrlimit(RLIMIT_AS, &most);
     int bad = run_big(p) + run_big(p);
     return bad ? 2 : 0;
 }
