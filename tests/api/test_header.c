@@ -204,18 +204,6 @@ static void test_caller_says_the_size_of_the_dynamic_buffer(void **state) {
 }
 
 /* Two kernels in one program, scratch memory, a barrier, parts on several calls. */
-static const char sum[] = "tolk.uop 1\n"
-                          "%0 = const index 100000\n"
-                          "%1 = param f32 {slot=0, name=\"s\"}\n"
-                          "%2 = param f32 (%0) {slot=1, name=\"x\"}\n"
-                          "%3 = range index (%0) {axis=0, kind=reduce}\n"
-                          "%4 = index f32 (%2, %3)\n"
-                          "%5 = load f32 (%4)\n"
-                          "%6 = reduce f32 (%5, %3) {op=add}\n"
-                          "%7 = index f32 (%1)\n"
-                          "%8 = store void (%7, %6)\n"
-                          "%9 = sink void (%8) {name=\"sum\"}\n";
-
 static const char sum_main[] =
     "#include \"sum.h\"\n"
     "#include \"scale.h\"\n"
@@ -257,9 +245,9 @@ static void test_two_kernels_scratch_and_barrier(void **state) {
     tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
     opts.symbol = "sum";
     opts.opts = "GROUPTOP:0:8"; /* so that there is a barrier, whatever the machine */
-    emit(sum, "sum", &opts);
+    emit(RT_SUM, "sum", &opts);
     tolk_program *p = NULL;
-    assert_int_equal(rt_try(&r, sum, &opts, &p, NULL), TOLK_OK);
+    assert_int_equal(rt_try(&r, RT_SUM, &opts, &p, NULL), TOLK_OK);
     opts = (tolk_compile_opts)TOLK_COMPILE_OPTS_INIT;
     opts.symbol = "scale";
     emit(rt_text(RT_SCALE, 100000, "3"), "scale", &opts);
@@ -689,7 +677,7 @@ static void test_symbols_that_the_includes_declare_are_refused(void **state) {
     char *out;
     size_t len;
     assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
-    assert_int_equal(tolk_parse(g, sum, sizeof sum - 1, 0, &root, &err), TOLK_OK);
+    assert_int_equal(tolk_parse(g, RT_SUM, sizeof RT_SUM - 1, 0, &root, &err), TOLK_OK);
     for (int i = 0; i < n; i++) {
         opts.symbol = words[i];
         if (tolk_emit(r.ctx, root, &opts, TOLK_EMIT_HEADER, &out, &len, &err) != TOLK_E_ARG)
@@ -707,7 +695,7 @@ static void test_headers_are_refused_with_a_reason(void **state) {
     char *out;
     size_t len;
     assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
-    assert_int_equal(tolk_parse(g, sum, sizeof sum - 1, 0, &root, &err), TOLK_OK);
+    assert_int_equal(tolk_parse(g, RT_SUM, sizeof RT_SUM - 1, 0, &root, &err), TOLK_OK);
     tolk_compile_opts opts = TOLK_COMPILE_OPTS_INIT;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         opts.symbol = bad[i];

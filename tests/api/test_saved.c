@@ -19,38 +19,6 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* y[i] = x[at[i]], i < n <= 100 */
-static const char gather[] = "tolk.uop 1\n"
-                             "%0 = param i32 {slot=3, name=\"n\", space=alu, min=0, max=100}\n"
-                             "%1 = cast index (%0)\n"
-                             "%2 = param f32 (%1) {slot=0, name=\"y\"}\n"
-                             "%3 = const index 100\n"
-                             "%4 = param f32 (%3) {slot=1, name=\"x\"}\n"
-                             "%5 = param i32 (%1) {slot=2}\n"
-                             "%6 = range index (%1) {axis=0, kind=global}\n"
-                             "%7 = index i32 (%5, %6)\n"
-                             "%8 = load i32 (%7)\n"
-                             "%9 = cast index (%8)\n"
-                             "%10 = index f32 (%4, %9)\n"
-                             "%11 = load f32 (%10)\n"
-                             "%12 = index f32 (%2, %6)\n"
-                             "%13 = store void (%12, %11)\n"
-                             "%14 = end void (%13, %6)\n"
-                             "%15 = sink void (%14) {name=\"gather\"}\n";
-
-/* s = the sum of x: partial sums in scratch memory, and a barrier. */
-static const char sum[] = "tolk.uop 1\n"
-                          "%0 = const index 100000\n"
-                          "%1 = param f32 {slot=0, name=\"s\"}\n"
-                          "%2 = param f32 (%0) {slot=1, name=\"x\"}\n"
-                          "%3 = range index (%0) {axis=0, kind=reduce}\n"
-                          "%4 = index f32 (%2, %3)\n"
-                          "%5 = load f32 (%4)\n"
-                          "%6 = reduce f32 (%5, %3) {op=add}\n"
-                          "%7 = index f32 (%1)\n"
-                          "%8 = store void (%7, %6)\n"
-                          "%9 = sink void (%8) {name=\"sum\"}\n";
-
 static tolk_program *reload(rt *to, const tolk_program *p) {
     char *bytes = NULL;
     size_t len = 0;
@@ -79,7 +47,7 @@ static void test_loaded_program_computes_the_same(void **state) {
     assert_non_null(x);
     for (int i = 0; i < N; i++)
         x[i] = (float)(i % 77) * 0.37f;
-    p = rt_compile(&r, sum);
+    p = rt_compile(&r, RT_SUM);
     q = reload(&other, p);
     void *to_a[] = {&a, x}, *to_b[] = {&b, x};
     size_t bytes[] = {4, N * 4};
@@ -94,7 +62,7 @@ static void test_loaded_program_computes_the_same(void **state) {
 
 static void test_loaded_program_tells_what_the_compiled_one_tells(void **state) {
     (void)state;
-    tolk_program *p = rt_compile(&r, gather), *q = reload(&r, p);
+    tolk_program *p = rt_compile(&r, RT_GATHER), *q = reload(&r, p);
     tolk_program_info a, b;
     assert_int_equal(tolk_program_get_info(p, &a), TOLK_OK);
     assert_int_equal(tolk_program_get_info(q, &b), TOLK_OK);
@@ -155,7 +123,7 @@ static void test_loaded_program_tells_what_the_compiled_one_tells(void **state) 
 /* ERR-03: each wrong launch is refused by both with the same words. */
 static void test_ERR_03_loaded_program_checks_its_launches(void **state) {
     (void)state;
-    tolk_program *p[2] = {rt_compile(&r, gather)};
+    tolk_program *p[2] = {rt_compile(&r, RT_GATHER)};
     p[1] = reload(&r, p[0]);
     float y[100], x[100];
     int32_t at[100] = {0};
@@ -204,7 +172,7 @@ static void test_ERR_03_loaded_program_checks_its_launches(void **state) {
 /* What was loaded can be saved again, to the same bytes; saving is a function of the program. */
 static void test_save_of_a_loaded_program_is_the_same(void **state) {
     (void)state;
-    tolk_program *p = rt_compile(&r, gather), *q = reload(&r, p);
+    tolk_program *p = rt_compile(&r, RT_GATHER), *q = reload(&r, p);
     char *a, *b;
     size_t n, m;
     assert_int_equal(tolk_program_save(p, &a, &n, NULL), TOLK_OK);
@@ -290,7 +258,7 @@ static void test_null_arguments_are_errors(void **state) {
 /* DISK-01, DISK-07: whatever is wrong with the bytes, they are refused. */
 static void test_DISK_01_damaged_bytes_are_refused(void **state) {
     (void)state;
-    tolk_program *p = rt_compile(&r, gather), *q = NULL;
+    tolk_program *p = rt_compile(&r, RT_GATHER), *q = NULL;
     char *good, *bytes;
     size_t len;
     assert_int_equal(tolk_program_save(p, &good, &len, NULL), TOLK_OK);
@@ -310,7 +278,7 @@ static void test_DISK_01_damaged_bytes_are_refused(void **state) {
     memcpy(bytes, good, len);
     bytes[len] = 0;
     assert_int_equal(tolk_program_load(r.cpu, bytes, len + 1, &q, NULL), TOLK_E_PARSE);
-    assert_int_equal(tolk_program_load(r.cpu, gather, sizeof gather, &q, NULL), TOLK_E_PARSE);
+    assert_int_equal(tolk_program_load(r.cpu, RT_GATHER, sizeof RT_GATHER, &q, NULL), TOLK_E_PARSE);
     assert_null(q);
     /* at any address */
     memmove(bytes + 1, good, len);
@@ -354,7 +322,7 @@ static tolk_status load_with(const tolk_allocator *al, void *user) {
 
 static void test_load_and_save_without_memory(void **state) {
     (void)state;
-    tolk_program *p = rt_compile(&r, gather);
+    tolk_program *p = rt_compile(&r, RT_GATHER);
     assert_int_equal(tolk_program_save(p, &oom_bytes, &oom_len, NULL), TOLK_OK);
     tk_test_oom(load_with, NULL);
     tolk_free_text(r.ctx, oom_bytes);

@@ -121,6 +121,41 @@ RT_UNUSED __attribute__((format(printf, 1, 2))) static const char *rt_text(const
     "%%10 = end void (%%9, %%3)\n"                                                                 \
     "%%11 = sink void (%%10) {name=\"scale\"}\n"
 
+/* y[i] = x[at[i]], i < n, for x of 100 elements: a size that is a scalar, accesses to be checked.
+ */
+#define RT_GATHER                                                                                  \
+    "tolk.uop 1\n"                                                                                 \
+    "%0 = param i32 {slot=3, name=\"n\", space=alu, min=0, max=100}\n"                             \
+    "%1 = cast index (%0)\n"                                                                       \
+    "%2 = param f32 (%1) {slot=0, name=\"y\"}\n"                                                   \
+    "%3 = const index 100\n"                                                                       \
+    "%4 = param f32 (%3) {slot=1, name=\"x\"}\n"                                                   \
+    "%5 = param i32 (%1) {slot=2}            \n"                                                   \
+    "%6 = range index (%1) {axis=0, kind=global}\n"                                                \
+    "%7 = index i32 (%5, %6)\n"                                                                    \
+    "%8 = load i32 (%7)\n"                                                                         \
+    "%9 = cast index (%8)\n"                                                                       \
+    "%10 = index f32 (%4, %9)\n"                                                                   \
+    "%11 = load f32 (%10)\n"                                                                       \
+    "%12 = index f32 (%2, %6)\n"                                                                   \
+    "%13 = store void (%12, %11)\n"                                                                \
+    "%14 = end void (%13, %6)\n"                                                                   \
+    "%15 = sink void (%14) {name=\"gather\"}\n"
+
+/* s = the sum of x, 100,000 elements: partial sums in scratch memory, and a barrier. */
+#define RT_SUM                                                                                     \
+    "tolk.uop 1\n"                                                                                 \
+    "%0 = const index 100000\n"                                                                    \
+    "%1 = param f32 {slot=0, name=\"s\"}\n"                                                        \
+    "%2 = param f32 (%0) {slot=1, name=\"x\"}\n"                                                   \
+    "%3 = range index (%0) {axis=0, kind=reduce}\n"                                                \
+    "%4 = index f32 (%2, %3)\n"                                                                    \
+    "%5 = load f32 (%4)\n"                                                                         \
+    "%6 = reduce f32 (%5, %3) {op=add}\n"                                                          \
+    "%7 = index f32 (%1)\n"                                                                        \
+    "%8 = store void (%7, %6)\n"                                                                   \
+    "%9 = sink void (%8) {name=\"sum\"}\n"
+
 /* y[i] = x repeated multiplied and added `rounds` times, i < n: work that lasts. */
 #define RT_SPIN                                                                                    \
     "tolk.uop 1\n"                                                                                 \
