@@ -2,8 +2,8 @@
 #
 # One OBJECT library per layer, then libtolk, shared and static, of all of them.
 #
-#   tolk_base <- tolk_ir <- tolk_jit <- tolk_cpu;  tolk_llvm, tolk_llvm_orc: every llvm_*.c;
-#   tolk_top: src/tolk.c
+#   tolk_base <- tolk_ir <- tolk_jit <- tolk_cpu, tolk_realize;  tolk_llvm, tolk_llvm_orc: every
+#   llvm_*.c;  tolk_top: src/tolk.c
 #
 # libtolk.so opens tolk_llvm as a library of its own, libtolk-llvm.so, which holds what it needs of the
 # lower layers itself: they have no variables. The static library holds everything.
@@ -108,6 +108,9 @@ if(NOT TOLK_SANITIZE)
     target_link_options(tolk_llvm_module PRIVATE -Wl,-z,defs)
 endif()
 
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/realize/*.c)
+tolk_object_library(tolk_realize ${sources})
+list(APPEND tolk_objects $<TARGET_OBJECTS:tolk_realize>)
 file(GLOB top_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 if(top_sources)
     tolk_object_library(tolk_top ${top_sources})

@@ -77,6 +77,7 @@ static int code_of(tolk_status status) {
     case TOLK_E_LAUNCH:
     case TOLK_E_NO_DEVICE:
     case TOLK_E_UNBOUND:
+    case TOLK_E_NOT_FOUND:
         return TOOL_USAGE;
     case TOLK_E_CANCELLED:
         return TOOL_INTERRUPTED;

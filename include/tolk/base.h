@@ -45,7 +45,12 @@ extern "C" {
     X(TOLK_E_DEVICE_DESTROYED, 17, "device was destroyed meanwhile")           \
     X(TOLK_E_FREED,            18, "object was freed")                         \
     X(TOLK_E_INTERNAL,         19, "internal error")                           \
-    X(TOLK_E_UNBOUND,          20, "unbound name")
+    X(TOLK_E_UNBOUND,          20, "unbound name")                             \
+    X(TOLK_E_BUSY,             21, "object is in use")                         \
+    X(TOLK_E_DEADLOCK,         22, "would wait for itself")                    \
+    X(TOLK_E_NOT_FOUND,        23, "no such object")                           \
+    X(TOLK_E_DEVICE,           24, "belongs to another device")                \
+    X(TOLK_E_FORKED,           25, "not possible in the child of a fork")
 /* clang-format on */
 
 typedef enum tolk_status {

@@ -10,5 +10,6 @@
 #include <tolk/dtype.h>
 #include <tolk/ir.h>
 #include <tolk/jit.h>
+#include <tolk/realize.h>
 
 #endif

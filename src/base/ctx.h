@@ -19,6 +19,8 @@ typedef enum tk_ctx_part {
     TK_CTX_HISTORY,
     TK_CTX_DEVICES,
     TK_CTX_TIERS,
+    TK_CTX_HOST,
+    TK_CTX_REALIZE,
     TK_CTX_PARTS
 } tk_ctx_part;
 

@@ -31,8 +31,43 @@ typedef struct tk_launch {
     int64_t fault_index;
 } tk_launch;
 
+/* What all devices of a family have in common: see tolk_limits. */
+struct tolk_limits;
+
+/* Memory of a device. Addresses are the device's; where host_visible they are the host's, too. */
+typedef struct tk_memory_ops {
+    bool host_visible;
+    /* NULL: there is none. alignment: a power of two, 64 at least. */
+    void *(*alloc)(tolk_device *device, size_t bytes, size_t alignment);
+    void (*release)(tolk_device *device, void *at, size_t bytes, size_t alignment);
+    /* Run on the device's queue, and done when they return. */
+    tolk_status (*copyin)(tolk_device *device, void *dst, const void *host, size_t bytes,
+                          tolk_error *err);
+    tolk_status (*copyout)(tolk_device *device, void *host, const void *src, size_t bytes,
+                           tolk_error *err);
+    tolk_status (*zero)(tolk_device *device, void *at, size_t bytes, tolk_error *err);
+    /* From another device of the family, or the same one (then the ranges may overlap). NULL: only
+     * through host memory. */
+    tolk_status (*transfer)(tolk_device *dst, void *to, tolk_device *src, const void *from,
+                            size_t bytes, tolk_error *err);
+} tk_memory_ops;
+
 typedef struct tk_backend {
-    const char *framework; /* "CPU" */
+    const char *framework; /* "CPU", "CUDA/PTX" */
+    int priority;          /* of tolk_device_best(); below 0: never chosen unless named */
+    /* Is there such hardware, and how many devices? 0: none. family: as registered. Starts no
+     * thread. Errors: TOLK_E_NOMEM, which is told; any other means 0. */
+    tolk_status (*count)(tolk_ctx *ctx, void *family, uint32_t *n, tolk_error *err);
+    /* Make device->state. */
+    tolk_status (*open)(tolk_device *device, void *family, uint32_t ordinal, tolk_error *err);
+    void (*limits)(tolk_ctx *ctx, void *family, uint32_t n, struct tolk_limits *out);
+    /* Members of a JSON object behind "name" and "index", of one device: `"threads": 2, ...`; the
+     * same keys for each device. */
+    void (*properties)(tolk_ctx *ctx, void *family, uint32_t ordinal, struct tk_strbuf *sb);
+    void (*family_destroy)(tolk_ctx *ctx, void *family); /* NULL: nothing to free */
+    const tk_memory_ops *memory;
+    /* Is a launch so short that handing it to another thread costs more? */
+    bool (*is_small)(const tolk_device *device, const tk_launch *launch);
     const tk_host *(*host)(const tolk_device *device);
     /* Run it and wait. Errors: TOLK_E_CANCELLED, TOLK_E_NOMEM. */
     tolk_status (*launch)(tolk_device *device, tk_launch *launch, tolk_error *err);
@@ -63,9 +98,10 @@ typedef union tk_device_slot {
 struct tolk_device {
     tolk_ctx *ctx;
     const tk_backend *backend;
-    char *name;   /* canonical; text of base/strbuf.h */
-    void *state;  /* the backend's */
-    void *memory; /* what was allocated for the device */
+    char *name;                      /* canonical; text of base/strbuf.h */
+    void *state;                     /* the backend's */
+    void *memory;                    /* what was allocated for the device */
+    struct tk_device_state *realize; /* the realize layer's; NULL: none */
     tk_device_slot slot[TK_DEVICE_LAUNCHES];
 };
 

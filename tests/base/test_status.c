@@ -17,7 +17,7 @@ static void test_name_and_text_of_every_status(void **state) {
 
 static void test_name_and_text_of_no_status_are_not_null(void **state) {
     (void)state;
-    for (int v = 21; v < 2000; v += 97) {
+    for (int v = 26; v < 2000; v += 97) {
         assert_non_null(tolk_status_name((tolk_status)v));
         assert_non_null(tolk_status_text((tolk_status)v));
     }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a command needs of a buffer.
+ */
+#ifndef TK_REALIZE_BUFFER_H
+#define TK_REALIZE_BUFFER_H
+
+#include "realize/memory.h"
+
+/* A piece of memory that a command uses: referenced, so that the buffer may be freed meanwhile. */
+typedef struct tk_piece {
+    tk_memory *memory;
+    void *at;
+    size_t offset, bytes; /* in the memory */
+    tolk_dtype dtype;     /* VOID: elements of elem_bytes */
+    size_t elem_bytes;
+} tk_piece;
+
+/* Take it, allocating the memory where this is the first use. what: names it in errors ("kernel
+ * scale: argument 1"). Errors: TOLK_E_FREED, TOLK_E_NOMEM, TOLK_E_DEVICE_DESTROYED. Ends with
+ * tk_piece_drop. */
+tolk_status tk_buffer_piece(tolk_buffer *b, const char *what, tk_piece *out, tolk_error *err);
+void tk_piece_drop(tk_piece *p);
+tolk_device *tk_buffer_device(const tolk_buffer *b);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the realize layer keeps for a device.
+ */
+#ifndef TK_REALIZE_STATE_H
+#define TK_REALIZE_STATE_H
+
+#include "jit/backend.h"
+#include "realize/memory.h"
+#include "realize/queue.h"
+
+typedef struct tk_device_state {
+    tk_queue *queue;
+    tk_book book; /* of its memory */
+    uint64_t uid;
+    uint32_t ordinal;      /* among the devices of its framework */
+    _Atomic int64_t index; /* among those of the context; -1: none */
+    _Atomic bool destroyed;
+} tk_device_state;
+
+static inline tk_device_state *tk_device_state_of(const tolk_device *device) {
+    return device->realize;
+}
+/* TOLK_OK, or TOLK_E_DEVICE_DESTROYED naming it. */
+tolk_status tk_device_check(const tolk_device *device, tolk_error *err);
+
+#endif
