@@ -11,6 +11,7 @@
 #include "cpu/cpu_device.h"
 #include "jit/code_hash.h"
 #include "jit/pipeline.h"
+#include "realize/realize.h"
 
 #include <string.h>
 
@@ -30,7 +31,9 @@ tolk_status tolk_ctx_create(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_erro
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_ctx_create: out is NULL");
     tolk_ctx *ctx;
     TK_TRY(tk_ctx_init(opts, &ctx, err));
-    tolk_status st = tk_cpu_device_register(ctx, err);
+    tolk_status st = tk_realize_create(ctx, err);
+    if (st == TOLK_OK)
+        st = tk_cpu_family_add(ctx, err);
     if (st != TOLK_OK) {
         tk_ctx_fini(ctx);
         return st;

@@ -110,10 +110,13 @@ typedef struct tolk_ctx_opts {
     uint64_t cache_bytes;    /* bound of the disk cache; default 1 GiB */
     uint64_t memory_entries; /* bound of the in-memory binary cache, which holds 64 MiB at
                               * most, too; default 4096 */
+    uint32_t cpu_devices;    /* how many CPU devices there are; default: TOLK_CPU_DEVICES, or 1 */
+    uint32_t synchronous;    /* 1: what is submitted to a device has run when the call returns,
+                              * on the thread that calls; results are the same */
 } tolk_ctx_opts;
 
 /* clang-format off */
-#define TOLK_CTX_OPTS_INIT {(uint32_t)sizeof(tolk_ctx_opts), 0, NULL, NULL, NULL, 0, 0, NULL, 0, 0}
+#define TOLK_CTX_OPTS_INIT {(uint32_t)sizeof(tolk_ctx_opts), 0, NULL, NULL, NULL, 0, 0, NULL, 0, 0, 0, 0}
 /* clang-format on */
 
 /* A context owns caches, settings and devices. Any thread may use it, and so may the child of a

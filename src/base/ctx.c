@@ -31,6 +31,8 @@ tolk_status tk_ctx_init(const tolk_ctx_opts *opts, tolk_ctx **out, tolk_error *e
     ctx->no_environment = opts->no_environment != 0;
     ctx->no_disk_cache = opts->no_disk_cache != 0;
     ctx->threads = opts->threads;
+    ctx->cpu_devices = opts->cpu_devices;
+    ctx->synchronous = opts->synchronous != 0;
     ctx->cache_bytes = opts->cache_bytes ? opts->cache_bytes : (uint64_t)1 << 30;
     ctx->memory_entries = opts->memory_entries ? opts->memory_entries : 4096;
     atomic_init(&ctx->next_slot, 0);

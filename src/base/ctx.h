@@ -17,10 +17,10 @@ typedef enum tk_ctx_part {
     TK_CTX_LINK,
     TK_CTX_CACHE,
     TK_CTX_HISTORY,
-    TK_CTX_DEVICES,
-    TK_CTX_TIERS,
-    TK_CTX_HOST,
+    TK_CTX_FAMILIES, /* of devices */
     TK_CTX_REALIZE,
+    TK_CTX_TIERS,
+    TK_CTX_RUNNING, /* queues: ended before anything that their work uses */
     TK_CTX_PARTS
 } tk_ctx_part;
 
@@ -37,6 +37,8 @@ struct tolk_ctx {
     uint32_t threads; /* as asked; 0: all */
     char *cache_dir;  /* as asked; may be NULL; text of strbuf */
     uint64_t cache_bytes, memory_entries;
+    uint32_t cpu_devices; /* as asked; 0: not */
+    bool synchronous;
     int debug;      /* TOLK_DEBUG */
     bool perf, gdb; /* TOLK_PERF, TOLK_GDB */
 

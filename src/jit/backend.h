@@ -6,6 +6,7 @@
 #define TK_JIT_BACKEND_H
 
 #include "base/ctx.h"
+#include "base/strbuf.h"
 #include "jit/code.h"
 #include "jit/kenv.h"
 #include "jit/target.h"
@@ -30,9 +31,6 @@ typedef struct tk_launch {
     uint32_t fault_slot;
     int64_t fault_index;
 } tk_launch;
-
-/* What all devices of a family have in common: see tolk_limits. */
-struct tolk_limits;
 
 /* Memory of a device. Addresses are the device's; where host_visible they are the host's, too. */
 typedef struct tk_memory_ops {
@@ -60,10 +58,8 @@ typedef struct tk_backend {
     tolk_status (*count)(tolk_ctx *ctx, void *family, uint32_t *n, tolk_error *err);
     /* Make device->state. */
     tolk_status (*open)(tolk_device *device, void *family, uint32_t ordinal, tolk_error *err);
-    void (*limits)(tolk_ctx *ctx, void *family, uint32_t n, struct tolk_limits *out);
-    /* Members of a JSON object behind "name" and "index", of one device: `"threads": 2, ...`; the
-     * same keys for each device. */
-    void (*properties)(tolk_ctx *ctx, void *family, uint32_t ordinal, struct tk_strbuf *sb);
+    /* Of one device; limits.devices is left alone. Starts no thread. */
+    void (*limits)(tolk_ctx *ctx, void *family, uint32_t ordinal, tolk_limits *out);
     void (*family_destroy)(tolk_ctx *ctx, void *family); /* NULL: nothing to free */
     const tk_memory_ops *memory;
     /* Is a launch so short that handing it to another thread costs more? */
@@ -71,8 +67,9 @@ typedef struct tk_backend {
     const tk_host *(*host)(const tolk_device *device);
     /* Run it and wait. Errors: TOLK_E_CANCELLED, TOLK_E_NOMEM. */
     tolk_status (*launch)(tolk_device *device, tk_launch *launch, tolk_error *err);
-    tolk_status (*debug_info)(tolk_device *device, char **text, size_t *len);
-    void (*destroy)(tolk_device *device); /* frees state */
+    /* Members of a JSON object: `"cpu": "znver3", ...`. */
+    void (*debug_info)(const tolk_device *device, tk_strbuf *sb);
+    void (*destroy)(tolk_device *device); /* what open() made */
     /* NULL, both, on systems whose objects LLVM's linker places (tk_llvm_link). Would load() load
      * this object, which may be any bytes, and into how many; and loading it: *entry is the address
      * of `symbol`. Errors: TOLK_E_UNSUPPORTED for an object that this library did not make,

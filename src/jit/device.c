@@ -9,106 +9,93 @@
 
 enum { SLOT_ALIGN = _Alignof(tolk_device) };
 
-typedef struct devices {
-    TK_VEC(tolk_device *) list;
-} devices;
+/* ---- families ---- */
+
+typedef struct families {
+    TK_VEC(tk_family) list;
+    const tk_host *host;
+} families;
 
 static void destroy(tolk_ctx *ctx, void *part) {
-    devices *d = part;
-    for (size_t i = 0; i < d->list.n; i++) {
-        tolk_device *dev = d->list.at[i];
-        dev->backend->destroy(dev);
-        tk_strbuf_text_free(&ctx->al, dev->name);
-        tk_alloc_free(&ctx->al, dev->memory, sizeof *dev + SLOT_ALIGN);
-    }
-    tk_vec_fini(&d->list);
-    tk_alloc_free(&ctx->al, d, sizeof *d);
+    families *f = part;
+    for (size_t i = 0; i < f->list.n; i++)
+        if (f->list.at[i].backend->family_destroy)
+            f->list.at[i].backend->family_destroy(ctx, f->list.at[i].state);
+    tk_vec_fini(&f->list);
+    tk_alloc_free(&ctx->al, f, sizeof *f);
 }
 
-tolk_status tk_device_register(tolk_ctx *ctx, const tk_backend *backend, const char *name,
-                               void *state, tolk_error *err) {
-    devices *d = ctx->part[TK_CTX_DEVICES];
-    if (!d) {
-        d = tk_alloc_zero(&ctx->al, sizeof *d);
-        if (!d)
+tolk_status tk_family_add(tolk_ctx *ctx, const tk_backend *backend, void *state,
+                          const tk_host *host, tolk_error *err) {
+    families *f = ctx->part[TK_CTX_FAMILIES];
+    if (!f) {
+        f = tk_alloc_zero(&ctx->al, sizeof *f);
+        if (!f)
             return tk_status_nomem(err);
-        tk_vec_init(&d->list, &ctx->al);
-        ctx->part[TK_CTX_DEVICES] = d;
-        ctx->part_destroy[TK_CTX_DEVICES] = destroy;
+        tk_vec_init(&f->list, &ctx->al);
+        ctx->part[TK_CTX_FAMILIES] = f;
+        ctx->part_destroy[TK_CTX_FAMILIES] = destroy;
     }
-    tolk_device *dev = NULL;
-    void *memory = tk_alloc_zero(&ctx->al, sizeof *dev + SLOT_ALIGN);
-    if (memory)
-        dev = (void *)(((uintptr_t)memory + SLOT_ALIGN - 1) & ~(uintptr_t)(SLOT_ALIGN - 1));
-    tk_strbuf sb;
-    tk_strbuf_init(&sb, &ctx->al);
-    tk_strbuf_str(&sb, name);
-    char *copy = tk_strbuf_take(&sb, NULL);
-    if (!dev || !copy || !tk_vec_push(&d->list, dev)) {
-        tk_strbuf_text_free(&ctx->al, copy);
-        tk_alloc_free(&ctx->al, memory, sizeof *dev + SLOT_ALIGN);
+    tk_family family = {backend, state};
+    if (!tk_vec_push(&f->list, family))
         return tk_status_nomem(err);
-    }
-    dev->memory = memory;
-    dev->ctx = ctx;
-    dev->backend = backend;
-    dev->name = copy;
-    dev->state = state;
+    if (host)
+        f->host = host;
     return TOLK_OK;
 }
 
-/* "cpu:0" -> "CPU": upper case before the colon, a ":0" at the end dropped. False: too long. */
-static bool canonical(const char *name, char out[64]) {
-    size_t n = strlen(name);
-    if (n >= 64)
-        return false;
-    bool before = true;
-    for (size_t i = 0; i <= n; i++) {
-        before &= name[i] != ':';
-        out[i] = before && name[i] >= 'a' && name[i] <= 'z' ? (char)(name[i] - 32) : name[i];
-    }
-    if (n >= 2 && strcmp(out + n - 2, ":0") == 0)
-        out[n - 2] = 0;
-    return true;
+size_t tk_family_count(const tolk_ctx *ctx) {
+    const families *f = ctx->part[TK_CTX_FAMILIES];
+    return f ? f->list.n : 0;
 }
 
-tolk_status tolk_device_open(tolk_ctx *ctx, const char *name, tolk_device **out, tolk_error *err) {
-    if (!ctx || !name || !out)
-        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_device_open: an argument is NULL");
-    const devices *d = ctx->part[TK_CTX_DEVICES];
-    char want[64], known[128] = "none";
-    bool fits = canonical(name, want);
-    for (size_t i = 0, at = 0; d && i < d->list.n; i++) {
-        const char *have = d->list.at[i]->name;
-        if (fits && strcmp(have, want) == 0) {
-            *out = d->list.at[i];
-            return TOLK_OK;
-        }
-        size_t len = strlen(have);
-        if (at + len + 3 < sizeof known) {
-            memcpy(known + at, at ? ", " : "", at ? 2 : 0);
-            at += at ? 2 : 0;
-            memcpy(known + at, have, len + 1);
-            at += len;
-        }
-    }
-    return tk_status_fail(err, TOLK_E_NO_DEVICE, TK_NO_NODE,
-                          "no device \"%.60s\": expected one of %s", name, known);
+const tk_family *tk_family_at(const tolk_ctx *ctx, size_t i) {
+    const families *f = ctx->part[TK_CTX_FAMILIES];
+    return &f->list.at[i];
 }
 
-size_t tolk_device_count(tolk_ctx *ctx) {
-    const devices *d = ctx ? ctx->part[TK_CTX_DEVICES] : NULL;
-    return d ? d->list.n : 0;
+const tk_host *tk_family_host(const tolk_ctx *ctx) {
+    const families *f = ctx->part[TK_CTX_FAMILIES];
+    return f ? f->host : NULL;
+}
+
+/* ---- devices ---- */
+
+static void free_memory(tolk_device *device) {
+    const tolk_allocator *al = &device->ctx->al;
+    tk_strbuf_text_free(al, device->name);
+    tk_alloc_free(al, device->memory, sizeof *device + SLOT_ALIGN);
+}
+
+tolk_status tk_device_new(tolk_ctx *ctx, const tk_family *family, uint32_t ordinal,
+                          const char *name, tolk_device **out, tolk_error *err) {
+    void *memory = tk_alloc_zero(&ctx->al, sizeof(tolk_device) + SLOT_ALIGN);
+    if (!memory)
+        return tk_status_nomem(err);
+    tolk_device *dev = (void *)(((uintptr_t)memory + SLOT_ALIGN - 1) & ~(uintptr_t)(SLOT_ALIGN - 1));
+    tk_strbuf sb;
+    tk_strbuf_init(&sb, &ctx->al);
+    tk_strbuf_str(&sb, name);
+    dev->memory = memory;
+    dev->ctx = ctx;
+    dev->backend = family->backend;
+    dev->name = tk_strbuf_take(&sb, NULL);
+    tolk_status st = dev->name ? family->backend->open(dev, family->state, ordinal, err)
+                               : tk_status_nomem(err);
+    if (st != TOLK_OK)
+        free_memory(dev);
+    else
+        *out = dev;
+    return st;
+}
+
+void tk_device_free(tolk_device *device) {
+    device->backend->destroy(device);
+    free_memory(device);
 }
 
 const char *tolk_device_name(const tolk_device *device) {
     return device ? device->name : "";
-}
-
-tolk_status tolk_device_debug_info(tolk_device *device, char **text, size_t *len) {
-    if (!device || !text || !len)
-        return TOLK_E_ARG;
-    return device->backend->debug_info(device, text, len);
 }
 
 /* ---- cancelling ---- */

@@ -11,6 +11,7 @@
 #include "ir/params.h"
 #include "ir/verify.h"
 #include "jit/code_hash.h"
+#include "jit/device.h"
 #include "jit/header.h"
 #include "jit/history.h"
 #include "jit/module.h"
@@ -849,13 +850,11 @@ tolk_status tolk_emit(tolk_ctx *ctx, const tolk_uop *sink, const tolk_compile_op
     TK_TRY(tolk_verify(sink, stage_of(sink), err));
     if (kind == TOLK_EMIT_UOP)
         return tolk_print(sink, text, len) == TOLK_OK ? TOLK_OK : tk_status_nomem(err);
-    tolk_device *device;
     emission e = {{.ctx = ctx, .kernel = sink, .opts = opts}, kind, {0}, text, len, err, TOLK_OK};
     TK_TRY(tk_header_symbol(opts->symbol, tolk_kernel_name(sink), e.symbol, err));
-    TK_TRY(tolk_device_open(ctx, "CPU", &device, err));
     bool is_ptx = kind == TOLK_EMIT_PTX;
     const char *target = is_ptx && !opts->target ? OLDEST_GPU : target_name(ctx, opts);
-    TK_TRY(tk_target_parse(device->backend->host(device), target, &e.b.target, err));
+    TK_TRY(tk_target_parse(tk_family_host(ctx), target, &e.b.target, err));
     if (is_ptx && !tk_target_is_gpu(&e.b.target))
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "PTX for %.60s: expected a GPU as target, sm_75 to sm_90a", target);

@@ -24,6 +24,8 @@ typedef struct tk_book {
 } tk_book;
 
 tolk_status tk_book_init(tk_book *book, tolk_device *device, tolk_error *err);
+/* The device was destroyed: frees pools and kept memory, keeps nothing from now on. */
+void tk_book_close(tk_book *book);
 /* Frees pools and kept memory. What is still alive is told to the log in debug builds; it is freed
  * when its last reference goes, or with the context. */
 void tk_book_fini(tk_book *book);

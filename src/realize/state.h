@@ -23,5 +23,7 @@ static inline tk_device_state *tk_device_state_of(const tolk_device *device) {
 }
 /* TOLK_OK, or TOLK_E_DEVICE_DESTROYED naming it. */
 tolk_status tk_device_check(const tolk_device *device, tolk_error *err);
+/* With the context: end its queue if nobody did, and free it. */
+void tk_device_end(tolk_device *device);
 
 #endif

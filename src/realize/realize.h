@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the realize layer keeps for a context.
+ */
+#ifndef TK_REALIZE_REALIZE_H
+#define TK_REALIZE_REALIZE_H
+
+#include "base/vec.h"
+#include "jit/device.h"
+#include "realize/guarded_cache.h"
+#include "realize/hooks.h"
+#include "realize/state.h"
+
+#include <pthread.h>
+
+/* A place in the table of devices. */
+typedef struct tk_device_slot_at {
+    const tk_family *family;
+    uint32_t ordinal;
+    tolk_device *device; /* NULL: not opened since it was destroyed */
+} tk_device_slot_at;
+
+typedef struct tk_limits_of {
+    char family[64];
+    tolk_limits limits;
+} tk_limits_of;
+
+typedef struct tk_realize {
+    tolk_ctx *ctx;
+    tk_hooks *hooks;
+    tk_guarded_cache *kernels;
+    struct tk_natives *natives; /* functions registered as kernels: kernel.c */
+    pthread_mutex_t order;      /* around hazards, submission and use: memory.h */
+
+    pthread_mutex_t lock; /* of what follows */
+    bool enumerated;
+    TK_VEC(tk_device_slot_at) table; /* by index */
+    TK_VEC(tolk_device *) all;       /* every device ever made */
+    TK_VEC(tk_limits_of) limits;     /* families that were asked for */
+    uint64_t last_uid;
+    uint32_t spin_us;
+    /* Queues that may run at once: 1 where there is only one device, which then needs no hazards. */
+    _Atomic uint32_t queues;
+} tk_realize;
+
+/* Made with the context, before families are. Errors: TOLK_E_NOMEM. */
+tolk_status tk_realize_create(tolk_ctx *ctx, tolk_error *err);
+static inline tk_realize *tk_realize_of(const tolk_ctx *ctx) {
+    return ctx->part[TK_CTX_REALIZE];
+}
+
+#endif
