@@ -7,6 +7,7 @@
 #include "base/ctx.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/strbuf.h"
 #include "cpu/cpu_device.h"
 #include "jit/code_hash.h"
@@ -56,31 +57,51 @@ uint32_t tolk_version(void) {
     return TOLK_VERSION_MAJOR << 16 | TOLK_VERSION_MINOR << 8 | TOLK_VERSION_PATCH;
 }
 
-tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len) {
+/* A JSON list of what each device of a family says. */
+static tolk_status put_devices(tolk_ctx *ctx, const char *family, tk_strbuf *sb) {
+    size_t n, cap;
+    tolk_device **list = NULL;
+    TK_TRY(tolk_device_list(ctx, family, NULL, 0, &cap, NULL));
+    if (family && !cap)
+        return TOLK_E_NO_DEVICE;
+    list = tk_alloc(&ctx->al, cap * sizeof *list);
+    tolk_status st = list ? tolk_device_list(ctx, family, list, cap, &n, NULL) : TOLK_E_NOMEM;
+    tk_strbuf_char(sb, '[');
+    for (size_t i = 0; st == TOLK_OK && i < n && i < cap; i++) {
+        char *text;
+        size_t len;
+        st = tolk_device_debug_info(list[i], &text, &len);
+        if (st != TOLK_OK)
+            break;
+        tk_strbuf_str(sb, i ? ", " : "");
+        tk_strbuf_bytes(sb, text, len);
+        tolk_free_text(ctx, text);
+    }
+    tk_strbuf_char(sb, ']');
+    tk_alloc_free(&ctx->al, list, cap * sizeof *list);
+    return st;
+}
+
+tolk_status tolk_debug_info(tolk_ctx *ctx, const char *family, char **text, size_t *len) {
     if (!ctx || !text || !len)
         return TOLK_E_ARG;
-    tolk_device *device;
-    char *cpu = NULL;
-    size_t n;
-    tolk_status st = tolk_device_open(ctx, "CPU", &device, NULL);
-    if (st == TOLK_OK)
-        st = tolk_device_debug_info(device, &cpu, &n);
     tolk_cache_stats stats;
-    if (st == TOLK_OK)
-        st = tolk_cache_get_stats(ctx, &stats);
-    if (st != TOLK_OK) {
-        tolk_free_text(ctx, cpu);
-        return st;
-    }
+    tolk_kernel_cache_stats kernels;
+    TK_TRY(tolk_cache_get_stats(ctx, &stats));
+    TK_TRY(tolk_kernel_cache_get_stats(ctx, &kernels));
     tk_strbuf sb;
     tk_strbuf_init(&sb, &ctx->al);
-    tk_strbuf_fmt(&sb, "{\"version\": \"%d.%d.%d\", \"llvm\": \"%s\", \"devices\": [%s], ",
-                  TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_code_llvm, cpu);
-    tk_strbuf_str(&sb, "\"cache\": {\"dir\": ");
+    tk_strbuf_fmt(&sb, "{\"version\": \"%d.%d.%d\", \"llvm\": \"%s\", \"devices\": ",
+                  TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_code_llvm);
+    tolk_status st = put_devices(ctx, family, &sb);
+    tk_strbuf_str(&sb, ", \"cache\": {\"dir\": ");
     tk_strbuf_json(&sb, stats.disk_dir);
     tk_strbuf_fmt(&sb, ", \"entries\": %llu, \"bytes\": %llu, \"limit_bytes\": %llu}, ",
                   (unsigned long long)stats.disk_entries, (unsigned long long)stats.disk_bytes,
                   (unsigned long long)ctx->cache_bytes);
+    tk_strbuf_fmt(&sb, "\"kernels\": {\"entries\": %llu, \"hits\": %llu, \"misses\": %llu}, ",
+                  (unsigned long long)kernels.entries, (unsigned long long)kernels.hits,
+                  (unsigned long long)kernels.misses);
     tk_strbuf_str(&sb, "\"problems\": [");
     if (!stats.disk_dir[0] && !ctx->no_disk_cache)
         tk_strbuf_str(&sb,
@@ -88,7 +109,10 @@ tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len) {
                       "anew (set TOLK_CACHE_DIR, XDG_CACHE_HOME or HOME to a directory of "
                       "yours)\"");
     tk_strbuf_str(&sb, "]}");
-    tolk_free_text(ctx, cpu);
+    if (st != TOLK_OK) {
+        tk_strbuf_fini(&sb);
+        return st;
+    }
     *text = tk_strbuf_take(&sb, len);
     return *text ? TOLK_OK : TOLK_E_NOMEM;
 }

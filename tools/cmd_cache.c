@@ -70,7 +70,7 @@ int tk_cmd_version(int argc, char **argv) {
     snprintf(version, sizeof version, "%u.%u.%u", v >> 16, v >> 8 & 255, v & 255);
     char *info;
     size_t len;
-    tolk_status st = tolk_debug_info(ctx, &info, &len);
+    tolk_status st = tolk_debug_info(ctx, NULL, &info, &len);
     if (st) {
         code = tk_report_error(NULL, st, NULL);
     } else {

@@ -15,18 +15,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static int print_device(tolk_ctx *ctx, size_t i, int json) {
-    char name[32];
-    tolk_device *device;
-    tolk_error err = TOLK_ERROR_INIT;
-    snprintf(name, sizeof name, "CPU:%zu", i);
-    tolk_status st = tolk_device_open(ctx, name, &device, &err);
+static int print_device(tolk_ctx *ctx, tolk_device *device, int json) {
     char *info;
     size_t len;
-    if (!st)
-        st = tolk_device_debug_info(device, &info, &len);
+    tolk_status st = tolk_device_debug_info(device, &info, &len);
     if (st)
-        return tk_report_error(NULL, st, &err);
+        return tk_report_error(NULL, st, NULL);
     if (json) {
         tk_json_text(stdout, info, len);
     } else {
@@ -49,10 +43,16 @@ int tk_cmd_devices(int argc, char **argv) {
         return TOOL_FAILED;
     if (json)
         putchar('[');
-    for (size_t i = 0; i < tolk_device_count(ctx) && !code; i++) {
+    static tolk_device *list[1024];
+    size_t n = 0;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status st = tolk_device_list(ctx, NULL, list, 1024, &n, &err);
+    if (st)
+        code = tk_report_error(NULL, st, &err);
+    for (size_t i = 0; i < n && i < 1024 && !code; i++) {
         if (json && i)
             fputs(", ", stdout);
-        code = print_device(ctx, i, json);
+        code = print_device(ctx, list[i], json);
     }
     if (json)
         puts("]");
@@ -325,7 +325,7 @@ int tk_cmd_doctor(int argc, char **argv) {
     char *info;
     size_t len;
     tolk_cache_stats stats;
-    st = tolk_debug_info(ctx, &info, &len);
+    st = tolk_debug_info(ctx, NULL, &info, &len);
     if (st) {
         code = tk_report_error(NULL, st, NULL);
     } else {

@@ -90,6 +90,11 @@ TOLK_API tolk_status tolk_static_properties(tolk_ctx *ctx, char **text, size_t *
  * "queue" and "memory". Never waits, changes nothing. Owner: the caller, tolk_free_text(). */
 TOLK_API tolk_status tolk_device_debug_info(tolk_device *device, char **text, size_t *len);
 
+/* What the library runs on, as one JSON object: version, llvm, devices (of one family, or with NULL
+ * of all: as tolk_device_debug_info), cache, kernels, and a list "problems".
+ * Errors: TOLK_E_NO_DEVICE (no such family). Owner: the caller, tolk_free_text(). */
+TOLK_API tolk_status tolk_debug_info(tolk_ctx *ctx, const char *family, char **text, size_t *len);
+
 /* ---- queue ---- */
 
 /* Work of a queue. Returns its status; for a failure it may fill *err, which is never NULL. */

@@ -194,10 +194,6 @@ TOLK_API tolk_status tolk_cache_clear(tolk_ctx *ctx, tolk_error *err);
  * meta, store (in the cache), link. Owner: the caller, tolk_free_text(). Threads: any. */
 TOLK_API tolk_status tolk_history(tolk_ctx *ctx, char **text, size_t *len);
 
-/* What the library runs on, as one JSON object: version, llvm, cpu, isa, threads, cache, ... and a
- * list "problems". Owner: the caller, tolk_free_text(). */
-TOLK_API tolk_status tolk_debug_info(tolk_ctx *ctx, char **text, size_t *len);
-
 #ifdef __cplusplus
 }
 #endif

@@ -463,8 +463,8 @@ static void test_null_arguments_are_refused_and_null_objects_ignored(void **stat
     assert_int_equal(tolk_cache_get_stats(NULL, &stats), TOLK_E_ARG);
     assert_int_equal(tolk_cache_get_stats(r.ctx, NULL), TOLK_E_ARG);
     assert_int_equal(tolk_cache_clear(NULL, NULL), TOLK_E_ARG);
-    assert_int_equal(tolk_debug_info(NULL, &out, &len), TOLK_E_ARG);
-    assert_int_equal(tolk_debug_info(r.ctx, NULL, &len), TOLK_E_ARG);
+    assert_int_equal(tolk_debug_info(NULL, NULL, &out, &len), TOLK_E_ARG);
+    assert_int_equal(tolk_debug_info(r.ctx, NULL, NULL, &len), TOLK_E_ARG);
     assert_int_equal(tolk_device_debug_info(NULL, &out, &len), TOLK_E_ARG);
     assert_int_equal(tolk_device_open(NULL, "CPU", &device, NULL), TOLK_E_ARG);
     assert_int_equal(tolk_device_open(r.ctx, NULL, &device, NULL), TOLK_E_ARG);

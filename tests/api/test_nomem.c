@@ -186,7 +186,7 @@ static tolk_status other_calls(const tolk_allocator *al, void *user) {
         st = tolk_device_debug_info(cpu, &text, &len);
     if (!st) {
         tolk_free_text(ctx, text);
-        st = tolk_debug_info(ctx, &text, &len);
+        st = tolk_debug_info(ctx, NULL, &text, &len);
     }
     if (!st) {
         tolk_free_text(ctx, text);
