@@ -91,8 +91,9 @@ tolk_status tolk_debug_info(tolk_ctx *ctx, const char *family, char **text, size
     TK_TRY(tolk_kernel_cache_get_stats(ctx, &kernels));
     tk_strbuf sb;
     tk_strbuf_init(&sb, &ctx->al);
-    tk_strbuf_fmt(&sb, "{\"version\": \"%d.%d.%d\", \"llvm\": \"%s\", \"devices\": ",
-                  TOLK_VERSION_MAJOR, TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_code_llvm);
+    tk_strbuf_fmt(&sb,
+                  "{\"version\": \"%d.%d.%d\", \"llvm\": \"%s\", \"devices\": ", TOLK_VERSION_MAJOR,
+                  TOLK_VERSION_MINOR, TOLK_VERSION_PATCH, tk_code_llvm);
     tolk_status st = put_devices(ctx, family, &sb);
     tk_strbuf_str(&sb, ", \"cache\": {\"dir\": ");
     tk_strbuf_json(&sb, stats.disk_dir);

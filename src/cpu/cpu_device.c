@@ -127,6 +127,10 @@ static const tk_backend backend = {.framework = "CPU",
 };
 
 tolk_status tk_cpu_family_add(tolk_ctx *ctx, tolk_error *err) {
+    if (ctx->cpu_devices > TK_CPU_DEVICES)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "tolk_ctx_opts.cpu_devices is %u, expected at most %d",
+                              ctx->cpu_devices, TK_CPU_DEVICES);
     cpu_family *f = tk_alloc_zero(&ctx->al, sizeof *f);
     if (!f)
         return tk_status_nomem(err);

@@ -72,7 +72,8 @@ tolk_status tk_device_new(tolk_ctx *ctx, const tk_family *family, uint32_t ordin
     void *memory = tk_alloc_zero(&ctx->al, sizeof(tolk_device) + SLOT_ALIGN);
     if (!memory)
         return tk_status_nomem(err);
-    tolk_device *dev = (void *)(((uintptr_t)memory + SLOT_ALIGN - 1) & ~(uintptr_t)(SLOT_ALIGN - 1));
+    tolk_device *dev =
+        (void *)(((uintptr_t)memory + SLOT_ALIGN - 1) & ~(uintptr_t)(SLOT_ALIGN - 1));
     tk_strbuf sb;
     tk_strbuf_init(&sb, &ctx->al);
     tk_strbuf_str(&sb, name);
@@ -80,8 +81,8 @@ tolk_status tk_device_new(tolk_ctx *ctx, const tk_family *family, uint32_t ordin
     dev->ctx = ctx;
     dev->backend = family->backend;
     dev->name = tk_strbuf_take(&sb, NULL);
-    tolk_status st = dev->name ? family->backend->open(dev, family->state, ordinal, err)
-                               : tk_status_nomem(err);
+    tolk_status st =
+        dev->name ? family->backend->open(dev, family->state, ordinal, err) : tk_status_nomem(err);
     if (st != TOLK_OK)
         free_memory(dev);
     else

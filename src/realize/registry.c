@@ -483,8 +483,9 @@ tolk_status tolk_static_properties(tolk_ctx *ctx, char **text, size_t *len) {
         tolk_limits l = {0};
         write_name(slot->family, slot->ordinal, name);
         b->limits(ctx, slot->family->state, slot->ordinal, &l);
-        tk_strbuf_fmt(&sb, "%s{\"name\": \"%s\", \"framework\": \"%s\", \"ordinal\": %u, "
-                           "\"index\": %zu, \"priority\": %d",
+        tk_strbuf_fmt(&sb,
+                      "%s{\"name\": \"%s\", \"framework\": \"%s\", \"ordinal\": %u, "
+                      "\"index\": %zu, \"priority\": %d",
                       i ? ", " : "", name, b->framework, slot->ordinal, i, b->priority);
         put_limits(&sb, &l);
         tk_strbuf_str(&sb, "}");
