@@ -19,6 +19,11 @@ static bool is_of(const char *framework, const char *family) {
     return strncmp(framework, family, n) == 0 && (framework[n] == 0 || framework[n] == '/');
 }
 
+/* Does the name of a framework mean this backend? An emulator is meant by its own name only. */
+static bool means(const char *framework, const tk_backend *b) {
+    return b->priority >= 0 ? is_of(b->framework, framework) : strcmp(b->framework, framework) == 0;
+}
+
 /* ---- one device ---- */
 
 static void write_name(const tk_family *family, uint32_t ordinal, char out[NAME]) {
@@ -228,9 +233,9 @@ tolk_status tolk_device_open(tolk_ctx *ctx, const char *name, tolk_device **out,
         /* An exact name counts for itself; a family's for its variants, the best one first. */
         for (int exact = 1; exact >= 0 && st == TOLK_E_NO_DEVICE; exact--)
             for (size_t i = 0; i < r->table.n && st == TOLK_E_NO_DEVICE; i++) {
-                const char *have = r->table.at[i].family->backend->framework;
+                const tk_backend *b = r->table.at[i].family->backend;
                 if (r->table.at[i].ordinal == ordinal &&
-                    (exact ? strcmp(have, framework) == 0 : is_of(have, framework)))
+                    (exact ? strcmp(b->framework, framework) == 0 : means(framework, b)))
                     st = device_at(r, i, out, err);
             }
     }
@@ -254,7 +259,7 @@ tolk_status tolk_device_best(tolk_ctx *ctx, const char *framework, tolk_device *
     char names[128];
     for (size_t i = 0; i < r->table.n && st == TOLK_E_NO_DEVICE; i++) {
         const tk_backend *b = r->table.at[i].family->backend;
-        if (framework ? is_of(b->framework, framework) : b->priority >= 0)
+        if (framework ? means(framework, b) : b->priority >= 0)
             st = device_at(r, i, out, err);
     }
     list_names(r, names, sizeof names);
