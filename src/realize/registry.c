@@ -327,7 +327,7 @@ tolk_status tolk_device_reset(tolk_ctx *ctx, tolk_error *err) {
     for (size_t i = 0; i < r->table.n; i++)
         if (r->table.at[i].device)
             atomic_store(&r->table.at[i].device->realize->index, -1);
-    r->table.n = 0;
+    r->table.n = r->limits.n = 0;
     r->enumerated = false;
     pthread_mutex_unlock(&r->lock);
     return st == TOLK_OK ? told : st;
