@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+#
+# The examples of devices do what they say: in C, and in Python where that is there.
+. "$(dirname "$0")/lib.sh"
+export TOLK_CACHE_DIR=$work/cache
+
+[ "$(wc -l <"$examples/devices.c")" -lt 60 ] || problem 'examples/devices.c has 60 lines or more'
+expect 0 "$TOLK_TEST_BUILD/examples/devices"
+echo '2^4 = 16, 3^4 = 81' >want.txt
+same want.txt out
+
+lib=$(find "$TOLK_TEST_BUILD" -maxdepth 2 -name 'libtolk.so' | head -1)
+case ${ASAN_OPTIONS:-}${TSAN_OPTIONS:-} in
+'') # a sanitizer would have to be loaded before Python
+    if command -v python3 >/dev/null; then
+        expect 0 env TOLK_CPU_DEVICES=2 python3 "$examples/devices.py" "$lib"
+        echo '2 devices: 3 becomes 81' >want.txt
+        same want.txt out
+        expect 0 env TOLK_CPU_DEVICES=1 python3 "$examples/devices.py" "$lib"
+        echo '1 devices: 3 becomes 9' >want.txt
+        same want.txt out
+    fi
+    ;;
+esac
+
+# the tool sees them
+expect 0 env TOLK_CPU_DEVICES=3 "$jit" devices --json
+for name in CPU CPU:1 CPU:2; do
+    has "\"name\": \"$name\""
+done
+expect 0 env TOLK_CPU_DEVICES=2 "$jit" run "$examples/scale.uop" --arg x=1.5 --device CPU:1
+expect 2 env TOLK_CPU_DEVICES=2 "$jit" run "$examples/scale.uop" --arg x=1.5 --device CPU:2
+says 'no device "CPU:2": expected one of CPU, CPU:1'
+finish
