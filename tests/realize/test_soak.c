@@ -49,7 +49,7 @@ enum { DEVICES = 4, THREADS = 8, SLOTS = 24, MOST = 2048 };
 typedef struct worker {
     tolk_ctx *ctx;
     uint64_t seed, ops;
-    bool shares; /* other threads clear caches meanwhile */
+    bool shares;   /* other threads clear caches meanwhile */
     uint64_t hash; /* of all that was read */
     char why[320];
     struct {
@@ -115,9 +115,8 @@ static void allocate(worker *w, int i, uint64_t *s) {
     w->slot[i].device = tk_test_rand(s) % DEVICES;
     w->slot[i].n = tk_test_rand(s) % (tk_test_rand(s) % 8 ? 64 : MOST + 1);
     w->slot[i].base = -1;
-    if (fine(w,
-             tolk_alloc_i32(w->device[w->slot[i].device], w->slot[i].n, &w->slot[i].b, &err), &err,
-             "alloc"))
+    if (fine(w, tolk_alloc_i32(w->device[w->slot[i].device], w->slot[i].n, &w->slot[i].b, &err),
+             &err, "alloc"))
         fill(w, i, s);
 }
 
@@ -184,7 +183,8 @@ static void launch(worker *w, int y, int x, uint64_t *s) {
 
 static void wait_for_something(worker *w, uint64_t *s) {
     tolk_error err = TOLK_ERROR_INIT;
-    tolk_device *d = w->device[tk_test_rand(s) % DEVICES], *o = w->device[tk_test_rand(s) % DEVICES];
+    tolk_device *d = w->device[tk_test_rand(s) % DEVICES],
+                *o = w->device[tk_test_rand(s) % DEVICES];
     tolk_event *e;
     switch (tk_test_rand(s) % 4) {
     case 0:
