@@ -6,6 +6,7 @@
 #define TK_JIT_BACKEND_H
 
 #include "base/ctx.h"
+#include "base/strbuf.h"
 #include "jit/code.h"
 #include "jit/kenv.h"
 #include "jit/target.h"
