@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+#include "realize/queue.h"
+
+#include "base/deep.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "realize/queue_parts.h"
+
+#include <sched.h>
+#include <string.h>
+
+/* As much as the main thread of a program has, as a rule: tasks are the host's code. Only the pages
+ * that are used exist. */
+enum { WORKER_STACK = 8 << 20 };
+
+/* ---- the lock ---- */
+
+/* It is held for a few dozen instructions: going to sleep for it would cost more than waiting. */
+void tk_queue_lock(tk_queue *q) {
+    for (int i = 0; i < 64; i++) {
+        if (pthread_mutex_trylock(&q->lock) == 0)
+            return;
+        tk_queue_relax();
+    }
+    pthread_mutex_lock(&q->lock);
+}
+
+void tk_queue_unlock(tk_queue *q) {
+    pthread_mutex_unlock(&q->lock);
+}
+
+static void make_locks(tk_queue *q) {
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->work, NULL);
+    pthread_cond_init(&q->progress, NULL);
+}
+
+/* ---- making and ending ---- */
+
+static tk_failure *new_failure(const tk_queue *q) {
+    tk_failure *f = tk_alloc_zero(&q->ctx->al, sizeof *f);
+    if (f)
+        atomic_init(&f->refs, 1);
+    return f;
+}
+
+tolk_status tk_queue_create(tolk_ctx *ctx, const char *name, bool inline_only, uint32_t spin_us,
+                            tk_queue **out, tolk_error *err) {
+    tk_queue *q = tk_alloc_zero(&ctx->al, sizeof *q);
+    if (!q)
+        return tk_status_nomem(err);
+    q->ctx = ctx;
+    q->name = name;
+    q->inline_only = inline_only;
+    q->spin_us = spin_us;
+    q->start = tk_deep_start;
+    q->last = &q->first;
+    q->wake_at = UINT64_MAX;
+    q->failure = new_failure(q);
+    if (!q->failure) {
+        tk_alloc_free(&ctx->al, q, sizeof *q);
+        return tk_status_nomem(err);
+    }
+    atomic_init(&q->refs, 1);
+    atomic_init(&q->forks, tk_fork_count());
+    make_locks(q);
+    *out = q;
+    return TOLK_OK;
+}
+
+void tk_queue_ref(tk_queue *q) {
+    atomic_fetch_add_explicit(&q->refs, 1, memory_order_relaxed);
+}
+
+void tk_queue_unref(tk_queue *q) {
+    if (atomic_fetch_sub_explicit(&q->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (tk_node *n = q->free, *next; n; n = next) {
+        next = n->next;
+        tk_alloc_free(&q->ctx->al, n, sizeof *n);
+    }
+    tk_failure_unref(q, q->failure);
+    pthread_cond_destroy(&q->progress);
+    pthread_cond_destroy(&q->work);
+    pthread_mutex_destroy(&q->lock);
+    tk_alloc_free(&q->ctx->al, q, sizeof *q);
+}
+
+void tk_queue_free(tk_queue *q) {
+    if (q)
+        tk_queue_unref(q);
+}
+
+static void end_worker(tk_queue *q) {
+    tk_queue_lock(q);
+    bool has = q->has_worker;
+    q->has_worker = false;
+    atomic_store(&q->ending, true);
+    tk_queue_wake_worker(q);
+    tk_queue_unlock(q);
+    if (has) {
+        int cancel;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+        pthread_join(q->worker, NULL);
+        pthread_setcancelstate(cancel, NULL);
+    }
+}
+
+static tolk_status fail_lost(const tk_queue *q, tolk_error *err) {
+    return tk_status_fail(err, TOLK_E_FORKED, TK_NO_NODE,
+                          "device %s: work was under way when the process forked, and never ends "
+                          "in the child: make a new context",
+                          q->name);
+}
+
+static tolk_status stopped_by(const tk_queue *q, tolk_error *err) {
+    if (err)
+        *err = q->failure->err;
+    return q->failure->err.code;
+}
+
+tolk_status tk_queue_close(tk_queue *q, tolk_error *err) {
+    tk_queue_here(q);
+    if (tk_queue_is_in_task())
+        return tk_status_fail(err, TOLK_E_DEADLOCK, TK_NO_NODE,
+                              "device %s cannot be ended by a task: it waits for all tasks",
+                              q->name);
+    tk_queue_lock(q);
+    bool mine = !q->closing;
+    q->closing = true;
+    if (!q->lost)
+        tk_queue_wait_until_idle(q);
+    tk_queue_unlock(q);
+    if (mine)
+        end_worker(q);
+    tk_queue_lock(q);
+    if (mine)
+        q->closed = true;
+    tk_queue_wake(q, true);
+    while (!q->closed) /* another thread closes it */
+        tk_queue_sleep(q, UINT64_MAX);
+    tolk_status st = q->lost ? fail_lost(q, err) : q->stopped ? stopped_by(q, err) : TOLK_OK;
+    tk_queue_unlock(q);
+    return st;
+}
+
+/* ---- after a fork ---- */
+
+/* The child has one thread, which may be inside of a task that it runs itself: that goes on. All
+ * other work never ends. Whoever held the lock may have left lists half changed: those are left
+ * behind. */
+static void make_anew(tk_queue *q) {
+    bool held = pthread_mutex_trylock(&q->lock) != 0;
+    make_locks(q);
+    bool mine = atomic_load(&q->busy) && !q->by_worker && tk_queue_is_inside(q);
+    uint64_t pending = atomic_load(&q->pending), submitted = atomic_load(&q->submitted),
+             open = submitted - atomic_load(&q->completed);
+    q->forked = true;
+    q->closing = q->closed; /* whoever was closing it is not here */
+    if (pending != mine || (!q->stopped && open != mine))
+        q->lost = true;
+    q->has_worker = q->worker_sleeps = false;
+    q->sleepers = 0;
+    q->wake_at = UINT64_MAX;
+    q->waits_for = NULL;
+    q->first = NULL;
+    q->last = &q->first;
+    atomic_store(&q->queued, 0);
+    atomic_store(&q->discarding, false);
+    if (!mine)
+        atomic_store(&q->busy, q->lost);
+    if (held) {
+        q->free = NULL;
+        q->n_free = 0;
+        q->watches = NULL;
+        q->watches_age++;
+    }
+}
+
+void tk_queue_forked(tk_queue *q) {
+    int64_t now = tk_fork_count();
+    for (;;) {
+        int64_t was = atomic_load_explicit(&q->forks, memory_order_acquire);
+        if (was == now)
+            return;
+        if (was == -now) /* another thread is at it */
+            sched_yield();
+        else if (atomic_compare_exchange_strong(&q->forks, &was, -now))
+            break;
+    }
+    make_anew(q);
+    atomic_store_explicit(&q->forks, now, memory_order_release);
+}
+
+/* ---- submitting ---- */
+
+tolk_status tk_queue_refusal(tk_queue *q, tolk_error *err) {
+    if (q->closing)
+        return tk_status_fail(err, TOLK_E_DEVICE_DESTROYED, TK_NO_NODE, "device %s was destroyed",
+                              q->name);
+    if (q->lost)
+        return fail_lost(q, err);
+    return q->stopped ? stopped_by(q, err) : TOLK_OK;
+}
+
+/* Under the lock: a thread that will run what is submitted. */
+static tolk_status have_worker(tk_queue *q, tolk_error *err) {
+    if (q->inline_only || q->has_worker)
+        return TOLK_OK;
+    if (q->forked)
+        return tk_status_fail(err, TOLK_E_FORKED, TK_NO_NODE,
+                              "device %s: this needs the thread of its queue, which the child of a "
+                              "fork does not have: make a new context",
+                              q->name);
+    q->has_worker = q->start(WORKER_STACK, tk_queue_worker, q, &q->worker);
+    if (!q->has_worker)
+        return tk_status_fail(err, TOLK_E_NOMEM, TK_NO_NODE,
+                              "device %s: the system gives no thread for its queue", q->name);
+    return TOLK_OK;
+}
+
+void tk_queue_drop_node(tk_queue *q, tk_node *n) {
+    for (size_t i = 0; i < n->n_after; i++)
+        tk_queue_unwatch(&n->after[i]);
+    if (n->after != n->few)
+        tk_alloc_free(&q->ctx->al, n->after, n->n_after * sizeof *n->after);
+    n->n_after = 0;
+    n->after = n->few;
+    tk_queue_lock(q);
+    bool keep = q->n_free < TK_MOST_FREE_NODES;
+    if (keep) {
+        n->next = q->free;
+        q->free = n;
+        q->n_free++;
+    }
+    tk_queue_unlock(q);
+    if (!keep)
+        tk_alloc_free(&q->ctx->al, n, sizeof *n);
+}
+
+/* Is it a point that q has to wait for? */
+static bool is_ahead(const tk_queue *q, const tk_point *p) {
+    return p->queue && p->queue != q && !tk_queue_done(p->queue, p->ticket);
+}
+
+/* Watch the points of c that are not reached, and what `also` watches. Not under the lock. */
+static bool watch_all(tk_queue *q, tk_node *n, const tk_command *c, const tk_watch *also) {
+    size_t most = also != NULL;
+    for (size_t i = 0; i < c->n_after; i++)
+        most += is_ahead(q, &c->after[i]);
+    tk_watch *w = n->few;
+    if (most > TK_FEW_WATCHES) {
+        size_t bytes;
+        if (!tk_mul_size(most, sizeof *w, &bytes) || !(w = tk_alloc_zero(&q->ctx->al, bytes)))
+            return false;
+    }
+    /* Of those that were ahead some are reached by now: they stay unused. */
+    n->after = w;
+    n->n_after = most;
+    memset(w, 0, most * sizeof *w);
+    if (also)
+        tk_queue_watch_copy(w++, also);
+    for (size_t i = 0; i < c->n_after && w < n->after + most; i++)
+        if (is_ahead(q, &c->after[i]))
+            tk_queue_watch(w++, c->after[i].queue, c->after[i].ticket);
+    return true;
+}
+
+static void fill(tk_node *n, const tk_command *c) {
+    const char *label = c->label ? c->label : "task";
+    size_t len = strnlen(label, sizeof n->label - 1);
+    memcpy(n->label, label, len);
+    n->label[len] = 0;
+    n->run = c->run;
+    n->release = c->release;
+    n->arg = c->arg;
+}
+
+/* Under the lock. */
+static void push(tk_queue *q, tk_node *n) {
+    n->next = NULL;
+    *q->last = n;
+    q->last = &n->next;
+    atomic_fetch_add_explicit(&q->pending, 1, memory_order_relaxed);
+    n->ticket = atomic_load_explicit(&q->submitted, memory_order_relaxed) + 1;
+    atomic_store_explicit(&q->submitted, n->ticket, memory_order_release);
+    atomic_fetch_add_explicit(&q->queued, 1, memory_order_release);
+    if (tk_queue_has_work(q))
+        tk_queue_wake_worker(q);
+}
+
+/* Under the lock; NULL: there is none. */
+static tk_node *take_node(tk_queue *q) {
+    tk_node *n = q->free;
+    if (n) {
+        q->free = n->next;
+        q->n_free--;
+    }
+    return n;
+}
+
+static tolk_status submit(tk_queue *q, const tk_command *c, const tk_watch *also, uint64_t *ticket,
+                          tolk_error *err) {
+    tk_queue_here(q);
+    tk_queue_lock(q);
+    tk_node *n = take_node(q);
+    tolk_status st = TOLK_OK;
+    if (!n || c->n_after || also) { /* memory and other queues' locks: not under this one */
+        tk_queue_unlock(q);
+        if (!n) {
+            n = tk_alloc_zero(&q->ctx->al, sizeof *n);
+            if (!n)
+                return tk_status_nomem(err);
+            n->after = n->few;
+        }
+        if (!watch_all(q, n, c, also))
+            st = tk_status_nomem(err);
+        tk_queue_lock(q);
+    }
+    if (st == TOLK_OK)
+        st = tk_queue_refusal(q, err);
+    if (st == TOLK_OK)
+        st = have_worker(q, err);
+    if (st == TOLK_OK) {
+        fill(n, c);
+        push(q, n);
+        if (ticket)
+            *ticket = n->ticket;
+        if (q->inline_only && tk_queue_has_work(q))
+            tk_queue_run_or_defer(q);
+    }
+    tk_queue_unlock(q);
+    if (st != TOLK_OK)
+        tk_queue_drop_node(q, n);
+    tk_queue_settle();
+    return st;
+}
+
+tolk_status tk_queue_submit(tk_queue *q, const tk_command *c, uint64_t *ticket, tolk_error *err) {
+    return submit(q, c, NULL, ticket, err);
+}
+
+tolk_status tk_queue_wait_for(tk_queue *q, const tk_watch *w, tolk_error *err) {
+    bool failed = atomic_load_explicit(&w->failure, memory_order_acquire) != NULL;
+    if (tk_queue_done_watched(w) || (w->queue == q && !failed))
+        return tk_queue_check(q, err);
+    tk_command c = {.label = "wait"};
+    return submit(q, &c, w, NULL, err);
+}
+
+/* ---- on the caller's thread ---- */
+
+bool tk_queue_enter(tk_queue *q, const tk_point *after, size_t n_after, uint64_t *ticket) {
+    tk_queue_here(q);
+    if (atomic_load_explicit(&q->pending, memory_order_relaxed))
+        return false;
+    for (size_t i = 0; i < n_after; i++)
+        if (is_ahead(q, &after[i]))
+            return false;
+    tk_queue_lock(q);
+    bool free = !atomic_load_explicit(&q->pending, memory_order_relaxed) && !q->stopped &&
+                !q->closing && !q->lost;
+    if (free) {
+        atomic_store_explicit(&q->pending, 1, memory_order_relaxed);
+        atomic_store_explicit(&q->busy, true, memory_order_relaxed);
+        q->by_worker = false;
+        q->running = atomic_load_explicit(&q->submitted, memory_order_relaxed) + 1;
+        atomic_store_explicit(&q->submitted, q->running, memory_order_release);
+        if (ticket)
+            *ticket = q->running;
+    }
+    tk_queue_unlock(q);
+    if (free)
+        tk_queue_push_task(q);
+    return free;
+}
+
+void tk_queue_leave(tk_queue *q, tolk_status st, const tolk_error *err, const char *label) {
+    tk_queue_here(q);
+    tolk_error e;
+    if (st != TOLK_OK)
+        tk_queue_explain(q, label, st, err, &e);
+    tk_queue_lock(q);
+    tk_queue_finish(q, q->running, st, &e);
+    atomic_store_explicit(&q->busy, false, memory_order_release);
+    tk_queue_pop_task(q);
+    if (tk_queue_has_work(q)) {
+        if (q->inline_only)
+            tk_queue_run_or_defer(q);
+        else
+            tk_queue_wake_worker(q);
+    }
+    tk_queue_unlock(q);
+    tk_queue_settle();
+}
+
+/* ---- asking ---- */
+
+uint64_t tk_queue_now(const tk_queue *q) {
+    return atomic_load_explicit(&q->submitted, memory_order_acquire);
+}
+
+bool tk_queue_done(const tk_queue *q, uint64_t ticket) {
+    return atomic_load_explicit(&q->completed, memory_order_acquire) >= ticket;
+}
+
+bool tk_queue_idle(const tk_queue *q) {
+    return atomic_load_explicit(&q->pending, memory_order_acquire) == 0;
+}
+
+tolk_status tk_queue_check(tk_queue *q, tolk_error *err) {
+    tk_queue_here(q);
+    tk_queue_lock(q);
+    tolk_status st = tk_queue_refusal(q, err);
+    tk_queue_unlock(q);
+    return st;
+}
+
+/* The recovery takes a ticket: what is marked from now on is not what was discarded. */
+tolk_status tk_queue_recover(tk_queue *q, tolk_error *err) {
+    tk_queue_here(q);
+    tk_failure *fresh = new_failure(q), *old = fresh;
+    tk_queue_lock(q);
+    tolk_status st = q->stopped && !q->closing && !q->lost ? TOLK_OK : tk_queue_refusal(q, err);
+    if (st == TOLK_OK && q->stopped) {
+        if (fresh) {
+            old = q->failure;
+            q->failure = fresh;
+            uint64_t now = atomic_load_explicit(&q->submitted, memory_order_relaxed) + 1;
+            atomic_store_explicit(&q->submitted, now, memory_order_release);
+            atomic_store_explicit(&q->completed, now, memory_order_release);
+            q->stopped = false;
+            tk_queue_wake(q, true);
+        } else {
+            st = tk_status_nomem(err);
+        }
+    }
+    tk_queue_unlock(q);
+    if (old)
+        tk_failure_unref(q, old);
+    return st;
+}
+
+void tk_queue_describe(const tk_queue *q, tk_strbuf *sb) {
+    tk_queue *asked = (tk_queue *)q; /* the lock is not part of what it says */
+    tk_queue_here(asked);
+    char msg[sizeof q->failure->err.msg] = "";
+    tk_queue_lock(asked);
+    uint64_t submitted = tk_queue_now(q), done = atomic_load(&q->completed);
+    bool busy = !tk_queue_idle(q), worker = q->has_worker, stopped = q->stopped;
+    if (stopped)
+        memcpy(msg, q->failure->err.msg, sizeof msg);
+    tk_queue_unlock(asked);
+    tk_strbuf_fmt(sb,
+                  "{\"submitted\": %llu, \"done\": %llu, \"busy\": %s, \"worker\": %s, \"error\": ",
+                  (unsigned long long)submitted, (unsigned long long)done, busy ? "true" : "false",
+                  worker ? "true" : "false");
+    if (stopped)
+        tk_strbuf_json(sb, msg);
+    else
+        tk_strbuf_str(sb, "null");
+    tk_strbuf_char(sb, '}');
+}
