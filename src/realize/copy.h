@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Moving bytes in the order of a queue.
+ */
+#ifndef TK_REALIZE_COPY_H
+#define TK_REALIZE_COPY_H
+
+#include "realize/buffer.h"
+
+/* Submit to the device of dst: dst, of the same number of bytes, becomes what src is, by way of
+ * host memory where their families cannot do it themselves. The pieces are the caller's. Errors:
+ * TOLK_E_NOMEM, TOLK_E_DEVICE (another context), those of tk_queue_submit. */
+tolk_status tk_copy_pieces(tolk_device *dst_device, const tk_piece *dst, tolk_device *src_device,
+                           const tk_piece *src, tolk_error *err);
+/* Submit: zeros. */
+tolk_status tk_copy_zero(tolk_device *device, const tk_piece *piece, tolk_error *err);
+
+#endif
