@@ -6,6 +6,7 @@
 #define TK_JIT_BACKEND_H
 
 #include "base/ctx.h"
+#include "base/strbuf.h"
 #include "jit/code.h"
 #include "jit/kenv.h"
 #include "jit/target.h"
@@ -63,7 +64,7 @@ typedef struct tk_backend {
     void (*limits)(tolk_ctx *ctx, void *family, uint32_t n, struct tolk_limits *out);
     /* Members of a JSON object behind "name" and "index", of one device: `"threads": 2, ...`; the
      * same keys for each device. */
-    void (*properties)(tolk_ctx *ctx, void *family, uint32_t ordinal, struct tk_strbuf *sb);
+    void (*properties)(tolk_ctx *ctx, void *family, uint32_t ordinal, tk_strbuf *sb);
     void (*family_destroy)(tolk_ctx *ctx, void *family); /* NULL: nothing to free */
     const tk_memory_ops *memory;
     /* Is a launch so short that handing it to another thread costs more? */
