@@ -67,6 +67,7 @@ static void destroy(tolk_device *device) {
 /* The loader knows x86-64 objects. */
 static const tk_backend backend = {.framework = "CPU",
                                    .host = host,
+                                   .is_small = tk_cpu_launch_is_small,
                                    .launch = launch,
                                    .debug_info = debug_info,
                                    .destroy = destroy,

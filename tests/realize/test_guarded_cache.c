@@ -195,16 +195,15 @@ typedef struct worker {
     bool wrong;
     tolk_status allowed; /* that a lookup may end with beside TOLK_OK */
     uint64_t device;
-    uint64_t failures;
+    uint64_t random;
 } worker;
 
 static _Atomic int next_number;
 
 static void *look_up(void *arg) {
     worker *w = arg;
-    uint64_t state = tk_test_seed() + (uint64_t)w->number;
     for (int i = 0; i < LOOKUPS; i++) {
-        uint64_t r = tk_test_rand(&state) % (SHARED + PRIVATE);
+        uint64_t r = tk_test_rand(&w->random) % (SHARED + PRIVATE);
         char name[32];
         if (r < SHARED)
             snprintf(name, sizeof name, "shared %d", (int)r);
@@ -220,7 +219,6 @@ static void *look_up(void *arg) {
             drop(v);
         } else {
             w->wrong |= st != w->allowed;
-            w->failures++;
         }
     }
     return NULL;
@@ -229,7 +227,10 @@ static void *look_up(void *arg) {
 static void run_workers(worker *w, tolk_status allowed, uint64_t device) {
     next_number = 1;
     for (int i = 0; i < THREADS; i++) {
-        w[i] = (worker){.number = i, .allowed = allowed, .device = device};
+        w[i] = (worker){.number = i,
+                        .allowed = allowed,
+                        .device = device,
+                        .random = tk_test_seed() + (uint64_t)i};
         memset(w[i].seen, -1, sizeof w[i].seen);
         assert_int_equal(pthread_create(&w[i].thread, NULL, look_up, &w[i]), 0);
     }
