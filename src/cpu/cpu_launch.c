@@ -405,6 +405,11 @@ static void *big_scratch(const tolk_allocator *al, const tk_launch *l, int *thre
     return memory;
 }
 
+bool tk_cpu_launch_is_small(const tolk_device *device, const tk_launch *launch) {
+    (void)device;
+    return launch->span <= 0 || launch->work < PARALLEL_WORK;
+}
+
 tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *launch,
                           tolk_error *err) {
     launch->faulted = false;

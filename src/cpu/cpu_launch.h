@@ -17,4 +17,7 @@
 tolk_status tk_cpu_launch(tolk_device *device, uint32_t max_threads, tk_launch *launch,
                           tolk_error *err);
 
+/* Would it run on the caller's thread, in some 30 us at most? */
+bool tk_cpu_launch_is_small(const tolk_device *device, const tk_launch *launch);
+
 #endif

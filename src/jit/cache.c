@@ -393,10 +393,7 @@ tolk_status tolk_cache_get_stats(tolk_ctx *ctx, tolk_cache_stats *out) {
     return TOLK_OK;
 }
 
-tolk_status tolk_cache_clear(tolk_ctx *ctx, tolk_error *err) {
-    if (!ctx)
-        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_cache_clear: ctx is NULL");
-    tk_ctx_after_fork(ctx);
+tolk_status tk_cache_clear(tolk_ctx *ctx, tolk_error *err) {
     cache *c = state(ctx);
     if (!c)
         return tk_status_nomem(err);

@@ -34,6 +34,9 @@ typedef tolk_status (*tk_cache_build)(void *user, char **out, size_t *len, tolk_
 tolk_status tk_cache_get(tolk_ctx *ctx, const void *key, size_t n_key, bool bypass,
                          tk_cache_check check, tk_cache_build build, void *user, tk_binary **out,
                          tolk_cached *where, tolk_error *err);
+/* Drop every entry, in memory and on disk; binaries in use stay. Errors: TOLK_E_NOMEM, TOLK_E_IO.
+ */
+tolk_status tk_cache_clear(tolk_ctx *ctx, tolk_error *err);
 /* One that no cache knows, of bytes (text of base/strbuf.h) that become its own. NULL: no memory,
  * and the bytes are still the caller's. */
 tk_binary *tk_binary_create(tolk_ctx *ctx, char *bytes, size_t len);

@@ -5,12 +5,60 @@
 #ifndef TK_REALIZE_KERNEL_H
 #define TK_REALIZE_KERNEL_H
 
+#include "jit/launch.h"
 #include "realize/guarded_cache.h"
 
 #include <tolk/realize.h>
 
+/* What a launch's grid and block have to do with a kernel. Axes: 0..2 grid x, y, z; 3..5 block. */
+enum { TK_KERNEL_AXES = 6 };
+typedef struct tk_kernel_dims {
+    bool any; /* there are specials or params of that kind: grid and block may be given */
+    /* Specials: value number of the size, or -1 where the kernel has none. flat: of idx0..2. */
+    int32_t size[TK_KERNEL_AXES], flat[3];
+    bool given[TK_KERNEL_AXES]; /* a param is named _grid_x .. _block_z */
+    tk_expr_step *steps;        /* of the sizes */
+    size_t n_steps;
+} tk_kernel_dims;
+
+/* One param of a kernel, in ascending slot order as in the program's metadata. */
+typedef struct tk_kernel_param {
+    int8_t axis;    /* that gives its value; -1: an argument does */
+    char what[116]; /* "kernel scale: argument 1", for errors */
+} tk_kernel_param;
+
+struct tolk_kernel {
+    _Atomic uint32_t refs;
+    tolk_device *device;
+    char *name; /* text of base/strbuf.h */
+    /* A program ... */
+    tolk_program *program;
+    tk_kernel_param *param; /* n_bufs + n_vals of the program */
+    size_t n_params, n_args;
+    tk_kernel_dims dims;
+    /* ... or, where that is NULL, a function. */
+    tolk_native_fn fn;
+    void *user;
+};
+
 /* Values of tk_realize.kernels are tolk_kernel. */
 extern const tk_cache_ops tk_kernel_cache_ops;
+
+/* Find what a kernel's specials and params ask of grid and block. sink: what p was compiled from.
+ * Ends with tk_kernel_dims_fini, also after a failure. Errors: TOLK_E_NOMEM, TOLK_E_LIMIT. */
+tolk_status tk_kernel_dims_init(tk_kernel_dims *d, const tolk_uop *sink, tolk_error *err);
+void tk_kernel_dims_fini(tk_kernel_dims *d, const tolk_allocator *al);
+/* The axis of a param of that name, or -1. */
+int tk_kernel_dims_axis(const char *name);
+const char *tk_kernel_dims_name(int axis); /* "grid.x" */
+/* Are these sizes? NULL: the kernel's own. dim: 1 where none is given. Errors: TOLK_E_LAUNCH. */
+tolk_status tk_kernel_dims_read(const tolk_kernel *k, const tolk_dims *grid, const tolk_dims *block,
+                                int64_t dim[TK_KERNEL_AXES], tolk_error *err);
+/* Do they agree with the kernel's specials? vals: the scalars of the launch. Errors: TOLK_E_LAUNCH.
+ */
+tolk_status tk_kernel_dims_check(const tolk_kernel *k, bool has_grid, bool has_block,
+                                 const int64_t dim[TK_KERNEL_AXES], const int64_t *vals,
+                                 tolk_error *err);
 
 /* Functions that tolk_kernel_register() named. */
 tolk_status tk_natives_create(tolk_ctx *ctx, struct tk_natives **out, tolk_error *err);

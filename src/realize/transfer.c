@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Transfers between scopes. The merge buffer of a device is its pool 0. It is found and, if it is
+ * too small, replaced when a transfer is submitted; commands that were submitted before keep the
+ * memory that they were given, so that is the order of the queue.
+ */
+#include "base/status.h"
+#include "realize/copy.h"
+#include "realize/realize.h"
+#include "realize/scope.h"
+
+struct tolk_transfer {
+    tolk_device *dst_device;
+    tolk_buffer *src, *dst; /* referenced; dst NULL: the merge buffer */
+    uint64_t node;
+};
+
+static void free_transfer(tolk_transfer *t) {
+    tolk_buffer_unref(t->src);
+    tolk_buffer_unref(t->dst);
+    tk_alloc_free(&t->dst_device->ctx->al, t, sizeof *t);
+}
+
+void tolk_transfer_destroy(tolk_transfer *transfer) {
+    if (transfer)
+        free_transfer(transfer);
+}
+
+static tolk_status no_node(const char *which, const tolk_scope *scope, uint64_t node,
+                           tolk_error *err) {
+    return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
+                          "node %llu: the %s scope, of device %.60s, has no buffer for it",
+                          (unsigned long long)node, which,
+                          tolk_device_name(tolk_scope_device(scope)));
+}
+
+/* Find the buffers. */
+static tolk_status resolve(tolk_transfer *t, const tolk_scope *dst, const tolk_scope *src,
+                           bool into_merge, tolk_error *err) {
+    t->src = tk_scope_take(src, t->node);
+    if (!t->src)
+        return no_node("source", src, t->node, err);
+    if (into_merge)
+        return TOLK_OK;
+    t->dst = tk_scope_take(dst, t->node);
+    if (!t->dst)
+        return no_node("destination", dst, t->node, err);
+    tolk_buffer_info from, to;
+    TK_TRY(tolk_buffer_get_info(t->src, &from));
+    TK_TRY(tolk_buffer_get_info(t->dst, &to));
+    if (from.bytes != to.bytes)
+        return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE,
+                              "node %llu: the source has %zu bytes, the destination %zu",
+                              (unsigned long long)t->node, from.bytes, to.bytes);
+    return TOLK_OK;
+}
+
+tolk_status tolk_transfer_create(tolk_scope *dst, tolk_scope *src, uint64_t node, int into_merge,
+                                 tolk_transfer **out, tolk_scope **scope_out, tolk_error *err) {
+    if (!dst || !src || !out || (into_merge && !scope_out))
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "tolk_transfer_create: an argument is NULL");
+    tolk_device *device = tolk_scope_device(dst);
+    if (device->ctx != tolk_scope_device(src)->ctx)
+        return tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
+                              "node %llu: the scopes are of different contexts",
+                              (unsigned long long)node);
+    tk_ctx_after_fork(device->ctx);
+    TK_TRY(tk_device_check(device, err));
+    tolk_transfer *t = tk_alloc_zero(&device->ctx->al, sizeof *t);
+    if (!t)
+        return tk_status_nomem(err);
+    t->dst_device = device;
+    t->node = node;
+    tolk_status st = resolve(t, dst, src, into_merge != 0, err);
+    if (st == TOLK_OK && into_merge) {
+        tolk_scope_opts opts = TOLK_SCOPE_OPTS_INIT;
+        opts.merge = TOLK_MERGE_NODE;
+        opts.merge_node = node;
+        st = tolk_scope_child(dst, &opts, scope_out, err);
+    }
+    if (st != TOLK_OK)
+        free_transfer(t);
+    else
+        *out = t;
+    return st;
+}
+
+/* ---- the merge buffer ---- */
+
+/* Nothing is in it. */
+static void forget(tolk_device *device) {
+    tk_realize *r = tk_realize_of(device->ctx);
+    pthread_mutex_lock(&r->names);
+    tk_device_state_of(device)->merge.bytes = 0;
+    tk_device_state_of(device)->merge.is_set = false;
+    pthread_mutex_unlock(&r->names);
+}
+
+/* So many bytes of pool 0, which becomes larger where it has fewer. */
+static tolk_status merge_bytes(tolk_device *device, size_t bytes, tolk_buffer **out,
+                               tolk_error *err) {
+    for (;;) {
+        tolk_status st = tolk_buffer_in_pool(device, 0, 0, TOLK_U8, bytes, out, err);
+        if (st != TOLK_E_NOT_FOUND && st != TOLK_E_RANGE)
+            return st;
+        /* Another thread may replace it once more: then it is tried again. */
+        forget(device);
+        TK_TRY(tolk_pool_alloc(device, 0, bytes, 64, TOLK_POOL_STAGING, err));
+    }
+}
+
+/* Submit the copy; from then on the node is what later commands find there. */
+static tolk_status submit_merge(const tolk_transfer *t, const tk_piece *to, const tk_piece *from,
+                                tolk_error *err) {
+    tk_realize *r = tk_realize_of(t->dst_device->ctx);
+    tk_device_state *s = tk_device_state_of(t->dst_device);
+    tk_queue_delay();
+    pthread_mutex_lock(&r->names);
+    tolk_status st = tk_copy_pieces(t->dst_device, to, tk_buffer_device(t->src), from, err);
+    if (st == TOLK_OK) {
+        s->merge.is_set = true;
+        s->merge.node = t->node;
+        s->merge.bytes = from->bytes;
+    }
+    pthread_mutex_unlock(&r->names);
+    tk_queue_resume();
+    return st;
+}
+
+static tolk_status run_merge(const tolk_transfer *t, tolk_error *err) {
+    tolk_buffer_info info;
+    TK_TRY(tolk_buffer_get_info(t->src, &info));
+    if (!info.is_allocated && !info.is_freed)
+        return tk_status_fail(err, TOLK_E_UNBOUND, TK_NO_NODE,
+                              "node %llu: nothing was written to its buffer yet",
+                              (unsigned long long)t->node);
+    tk_piece from, to;
+    tolk_buffer *merged;
+    TK_TRY(tk_buffer_piece(t->src, "transfer: source", &from, err));
+    tolk_status st = merge_bytes(t->dst_device, from.bytes, &merged, err);
+    if (st == TOLK_OK) {
+        st = tk_buffer_piece(merged, "transfer: merge buffer", &to, err);
+        tolk_buffer_unref(merged);
+        if (st == TOLK_OK) {
+            st = submit_merge(t, &to, &from, err);
+            tk_piece_drop(&to);
+        }
+    }
+    tk_piece_drop(&from);
+    return st;
+}
+
+tolk_status tolk_transfer_run(tolk_transfer *transfer, tolk_error *err) {
+    if (!transfer)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_transfer_run: transfer is NULL");
+    tk_ctx_after_fork(transfer->dst_device->ctx);
+    TK_TRY(tk_device_check(transfer->dst_device, err));
+    if (transfer->dst)
+        return tolk_buffer_copy(transfer->dst, transfer->src, err);
+    return run_merge(transfer, err);
+}
+
+tolk_status tolk_scope_merge_buffer(tolk_scope *scope, uint64_t node, tolk_dtype dtype, size_t n,
+                                    tolk_buffer **out, tolk_error *err) {
+    if (!scope || !out)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "tolk_scope_merge_buffer: scope or out is NULL");
+    tolk_device *device = tolk_scope_device(scope);
+    tk_ctx_after_fork(device->ctx);
+    TK_TRY(tk_device_check(device, err));
+    uint64_t promised;
+    if (!tolk_scope_merge_node(scope, &promised))
+        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
+                              "node %llu in the merge buffer: the scope promises none",
+                              (unsigned long long)node);
+    if (promised != node)
+        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
+                              "node %llu in the merge buffer: the scope promises node %llu",
+                              (unsigned long long)node, (unsigned long long)promised);
+    tk_realize *r = tk_realize_of(device->ctx);
+    pthread_mutex_lock(&r->names);
+    tk_merge_state m = tk_device_state_of(device)->merge;
+    pthread_mutex_unlock(&r->names);
+    if (!m.is_set)
+        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
+                              "node %llu in the merge buffer: nothing was merged on %.60s yet",
+                              (unsigned long long)node, tolk_device_name(device));
+    if (m.node != node)
+        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
+                              "node %llu in the merge buffer: that of %.60s holds node %llu now",
+                              (unsigned long long)node, tolk_device_name(device),
+                              (unsigned long long)m.node);
+    size_t bytes;
+    if (!tk_mul_size(n, tolk_dtype_bytes(dtype), &bytes) || bytes > m.bytes)
+        return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE,
+                              "node %llu in the merge buffer: expected at most %zu bytes, got %zu "
+                              "x %s",
+                              (unsigned long long)node, m.bytes, n, tolk_dtype_name(dtype));
+    return tolk_buffer_in_pool(device, 0, 0, dtype, n, out, err);
+}
