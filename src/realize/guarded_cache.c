@@ -61,9 +61,11 @@ static tk_hash128 digest_options(const char *const (*options)[2], size_t n) {
     return tk_hash128_bytes(&step, sizeof step);
 }
 
-tk_cache_key tk_cache_key_make(const char *device, const char *name, const char *source,
-                               const char *const (*options)[2], size_t n) {
-    return (tk_cache_key){digest(device), digest(name), digest(source), digest_options(options, n)};
+tk_guarded_cache_key tk_guarded_cache_key_make(const char *device, const char *name,
+                                               const char *source, const char *const (*options)[2],
+                                               size_t n) {
+    return (tk_guarded_cache_key){digest(device), digest(name), digest(source),
+                                  digest_options(options, n)};
 }
 
 /* ---- the table ---- */
@@ -72,7 +74,7 @@ enum { BUCKETS = 1024 };
 
 typedef struct entry {
     struct entry *next, *prev; /* in its bucket, or of those being built; prev of the latter only */
-    tk_cache_key key;
+    tk_guarded_cache_key key;
     uint64_t device; /* 0: none */
     void *value;
     uint32_t life;       /* of the cache, when its building began */
@@ -81,7 +83,7 @@ typedef struct entry {
 
 struct tk_guarded_cache {
     const tolk_allocator *al;
-    const tk_cache_ops *ops;
+    const tk_guarded_cache_ops *ops;
     bool invalidated_by_clear;
     pthread_mutex_t lock;
     uint32_t life; /* changes when a fork left the table behind */
@@ -91,7 +93,7 @@ struct tk_guarded_cache {
     uint64_t hits, misses, built, destroyed;
 };
 
-tolk_status tk_guarded_cache_create(const tolk_allocator *al, const tk_cache_ops *ops,
+tolk_status tk_guarded_cache_create(const tolk_allocator *al, const tk_guarded_cache_ops *ops,
                                     bool invalidated_by_clear, tk_guarded_cache **out,
                                     tolk_error *err) {
     tk_guarded_cache *c = tk_alloc_zero(al, sizeof *c);
@@ -105,12 +107,12 @@ tolk_status tk_guarded_cache_create(const tolk_allocator *al, const tk_cache_ops
     return TOLK_OK;
 }
 
-static entry **bucket_of(tk_guarded_cache *c, const tk_cache_key *key) {
+static entry **bucket_of(tk_guarded_cache *c, const tk_guarded_cache_key *key) {
     uint64_t h = key->device.lo ^ key->name.lo ^ key->source.lo ^ key->options.lo;
     return &c->bucket[h % BUCKETS];
 }
 
-static entry *find(tk_guarded_cache *c, const tk_cache_key *key) {
+static entry *find(tk_guarded_cache *c, const tk_guarded_cache_key *key) {
     for (entry *e = *bucket_of(c, key); e; e = e->next)
         if (memcmp(&e->key, key, sizeof *key) == 0)
             return e;
@@ -191,7 +193,7 @@ void tk_guarded_cache_destroy(tk_guarded_cache *c) {
 }
 
 /* Is it there? If not, and there is an entry for it, its building begins. */
-static bool look(tk_guarded_cache *c, const tk_cache_key *key, entry *mine, void **value) {
+static bool look(tk_guarded_cache *c, const tk_guarded_cache_key *key, entry *mine, void **value) {
     pthread_mutex_lock(&c->lock);
     const entry *hit = find(c, key);
     if (hit) {
@@ -224,9 +226,9 @@ static fate decide(tk_guarded_cache *c, entry *mine, void **value) {
     return f;
 }
 
-tolk_status tk_guarded_cache_find_or_build(tk_guarded_cache *c, const tk_cache_key *key,
-                                           uint64_t device, tk_cache_build build, void *user,
-                                           void **value, tolk_error *err) {
+tolk_status tk_guarded_cache_find_or_build(tk_guarded_cache *c, const tk_guarded_cache_key *key,
+                                           uint64_t device, tk_guarded_cache_build build,
+                                           void *user, void **value, tolk_error *err) {
     if (look(c, key, NULL, value))
         return TOLK_OK;
     entry *mine = tk_alloc_zero(c->al, sizeof *mine);

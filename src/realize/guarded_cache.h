@@ -16,23 +16,24 @@
 typedef struct tk_guarded_cache tk_guarded_cache;
 
 /* Fixed-width parts, so that no part can look like the end of another. */
-typedef struct tk_cache_key {
+typedef struct tk_guarded_cache_key {
     tk_hash128 device, name, source, options;
-} tk_cache_key;
+} tk_guarded_cache_key;
 /* device, name, source: any bytes. options: n pairs of name and value, in any order. */
-tk_cache_key tk_cache_key_make(const char *device, const char *name, const char *source,
-                               const char *const (*options)[2], size_t n);
+tk_guarded_cache_key tk_guarded_cache_key_make(const char *device, const char *name,
+                                               const char *source, const char *const (*options)[2],
+                                               size_t n);
 
-typedef struct tk_cache_ops {
+typedef struct tk_guarded_cache_ops {
     void *(*ref)(void *value); /* a reference for the caller; called under the lock */
     /* Drop the cache's reference. A failure of it is reported by what caused it, after all. */
     tolk_status (*destroy)(void *value, tolk_error *err);
-} tk_cache_ops;
-typedef tolk_status (*tk_cache_build)(void *user, void **value, tolk_error *err);
+} tk_guarded_cache_ops;
+typedef tolk_status (*tk_guarded_cache_build)(void *user, void **value, tolk_error *err);
 
 /* invalidated_by_clear: values borrow what a clear releases, so one that was being built across a
  * clear is refused. ops: stays. */
-tolk_status tk_guarded_cache_create(const tolk_allocator *al, const tk_cache_ops *ops,
+tolk_status tk_guarded_cache_create(const tolk_allocator *al, const tk_guarded_cache_ops *ops,
                                     bool invalidated_by_clear, tk_guarded_cache **out,
                                     tolk_error *err);
 void tk_guarded_cache_destroy(tk_guarded_cache *c);
@@ -40,9 +41,9 @@ void tk_guarded_cache_destroy(tk_guarded_cache *c);
  * reference, which becomes the cache's.
  *   device: 0: none; else what tk_guarded_cache_evict_device() names.
  * Errors: of build; TOLK_E_DEVICE_DESTROYED, TOLK_E_CACHE_CLEARED, TOLK_E_NOMEM. */
-tolk_status tk_guarded_cache_find_or_build(tk_guarded_cache *c, const tk_cache_key *key,
-                                           uint64_t device, tk_cache_build build, void *user,
-                                           void **value, tolk_error *err);
+tolk_status tk_guarded_cache_find_or_build(tk_guarded_cache *c, const tk_guarded_cache_key *key,
+                                           uint64_t device, tk_guarded_cache_build build,
+                                           void *user, void **value, tolk_error *err);
 /* All values are destroyed; the first failure is returned. */
 tolk_status tk_guarded_cache_evict_device(tk_guarded_cache *c, uint64_t device, tolk_error *err);
 tolk_status tk_guarded_cache_clear(tk_guarded_cache *c, tolk_error *err);

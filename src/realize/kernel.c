@@ -55,7 +55,7 @@ static tolk_status destroy_value(void *value, tolk_error *err) {
     return TOLK_OK;
 }
 
-const tk_cache_ops tk_kernel_cache_ops = {ref_value, destroy_value};
+const tk_guarded_cache_ops tk_kernel_cache_ops = {ref_value, destroy_value};
 
 static char *copy_text(const tolk_allocator *al, const char *text) {
     tk_strbuf sb;
@@ -287,8 +287,8 @@ tolk_status tolk_kernel_compile(tolk_device *device, const char *name, const cha
     const char *const options[][2] = {{"target", target && !b.fn ? target : ""},
                                       {"tier", tier && !b.fn ? tier : ""},
                                       {"registered", registered}};
-    tk_cache_key key =
-        tk_cache_key_make(id, name, b.fn ? "" : source, options, sizeof options / sizeof *options);
+    tk_guarded_cache_key key = tk_guarded_cache_key_make(id, name, b.fn ? "" : source, options,
+                                                         sizeof options / sizeof *options);
     void *value;
     TK_TRY(tk_guarded_cache_find_or_build(r->kernels, &key, uid, b.fn ? build_native : build_source,
                                           &b, &value, err));

@@ -42,7 +42,8 @@ struct tolk_kernel {
 };
 
 /* Values of tk_realize.kernels are tolk_kernel. */
-extern const tk_cache_ops tk_kernel_cache_ops;
+struct tk_natives;
+extern const tk_guarded_cache_ops tk_kernel_cache_ops;
 
 /* Find what a kernel's specials and params ask of grid and block. sink: what p was compiled from.
  * Ends with tk_kernel_dims_fini, also after a failure. Errors: TOLK_E_NOMEM, TOLK_E_LIMIT. */

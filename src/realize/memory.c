@@ -137,6 +137,7 @@ static size_t raw_bytes(const tk_memory *m) {
 
 /* Bytes nobody may use any more, so that who does sees it. */
 static void poison(const tk_memory *m) {
+    (void)m;
 #ifndef NDEBUG
     if (ops_of(m->book)->host_visible)
         memset(m->at, POISON, m->bytes);

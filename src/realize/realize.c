@@ -27,6 +27,7 @@ static void destroy(tolk_ctx *ctx, void *part) {
     tk_vec_fini(&r->limits);
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->order);
+    pthread_mutex_destroy(&r->names);
     tk_alloc_free(&ctx->al, r, sizeof *r);
 }
 
@@ -35,6 +36,7 @@ static void forked(tolk_ctx *ctx, void *part) {
     tk_realize *r = part;
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->order, NULL);
+    pthread_mutex_init(&r->names, NULL);
     tk_hooks_forked(r->hooks);
     tk_guarded_cache_forked(r->kernels);
     for (size_t i = 0; i < r->all.n; i++) {
@@ -55,6 +57,7 @@ tolk_status tk_realize_create(tolk_ctx *ctx, tolk_error *err) {
     tk_vec_init(&r->limits, &ctx->al);
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->order, NULL);
+    pthread_mutex_init(&r->names, NULL);
     tolk_status st = tk_hooks_create(&ctx->al, &r->hooks, err);
     if (st == TOLK_OK)
         st = tk_guarded_cache_create(&ctx->al, &tk_kernel_cache_ops, true, &r->kernels, err);

@@ -32,6 +32,10 @@ typedef struct tk_realize {
     struct tk_natives *natives; /* functions registered as kernels: kernel.c */
     pthread_mutex_t order;      /* around hazards, submission and use: memory.h */
 
+    /* Of functions registered as kernels, nodes bound in scopes, what merge buffers hold. Taken
+     * before all others of the context. */
+    pthread_mutex_t names;
+
     pthread_mutex_t lock; /* of what follows */
     bool enumerated;
     TK_VEC(tk_device_slot_at) table; /* by index */

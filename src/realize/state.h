@@ -9,6 +9,13 @@
 #include "realize/memory.h"
 #include "realize/queue.h"
 
+/* What transfers left in pool 0 of a device, in the order of its queue: transfer.c. */
+typedef struct tk_merge_state {
+    bool is_set;
+    uint64_t node;
+    size_t bytes;
+} tk_merge_state;
+
 typedef struct tk_device_state {
     tk_queue *queue;
     tk_book book; /* of its memory */
@@ -16,6 +23,7 @@ typedef struct tk_device_state {
     uint32_t ordinal;      /* among the devices of its framework */
     _Atomic int64_t index; /* among those of the context; -1: none */
     _Atomic bool destroyed;
+    tk_merge_state merge; /* under tk_realize.names */
 } tk_device_state;
 
 static inline tk_device_state *tk_device_state_of(const tolk_device *device) {

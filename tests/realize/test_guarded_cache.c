@@ -47,7 +47,7 @@ static tolk_status destroy(void *p, tolk_error *err) {
     return bad ? tk_status_fail(err, TOLK_E_IO, TK_NO_NODE, "value %d", number) : TOLK_OK;
 }
 
-static const tk_cache_ops ops = {ref, destroy};
+static const tk_guarded_cache_ops ops = {ref, destroy};
 
 typedef struct maker {
     int number;
@@ -55,7 +55,7 @@ typedef struct maker {
     bool fails;                     /* it makes nothing */
     void (*within)(struct maker *); /* called while it builds */
     int calls;
-    tk_cache_key key;
+    tk_guarded_cache_key key;
 } maker;
 
 static tolk_status make(void *user, void **out, tolk_error *err) {
@@ -97,12 +97,12 @@ static void check_conserved(void) {
     assert_int_equal(b, d + tk_guarded_cache_length(c));
 }
 
-static tk_cache_key key_of(const char *name) {
-    return tk_cache_key_make("d", name, "s", NULL, 0);
+static tk_guarded_cache_key key_of(const char *name) {
+    return tk_guarded_cache_key_make("d", name, "s", NULL, 0);
 }
 
 static tolk_status get(const char *name, uint64_t device, maker *m, value **out, tolk_error *err) {
-    tk_cache_key key = key_of(name);
+    tk_guarded_cache_key key = key_of(name);
     void *p = NULL;
     tolk_status st = tk_guarded_cache_find_or_build(c, &key, device, make, m, &p, err);
     if (st == TOLK_OK)
@@ -123,7 +123,7 @@ static int number_of(const char *name, uint64_t device, maker *m) {
 
 /* ---- keys ---- */
 
-static bool same(tk_cache_key a, tk_cache_key b) {
+static bool same(tk_guarded_cache_key a, tk_guarded_cache_key b) {
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
@@ -132,15 +132,15 @@ static void test_S01_key_is_of_all_its_parts(void **state) {
     static const char *const o[][2] = {{"tier", "full"}, {"strict", "1"}};
     static const char *const p[][2] = {{"tier", "quick"}, {"strict", "1"}};
     static const char *const q[][2] = {{"tier", "full"}, {"bounds", "1"}};
-    tk_cache_key k = tk_cache_key_make("1", "scale", "text", o, 2);
-    assert_true(same(k, tk_cache_key_make("1", "scale", "text", o, 2)));
-    assert_false(same(k, tk_cache_key_make("2", "scale", "text", o, 2)));
-    assert_false(same(k, tk_cache_key_make("1", "scala", "text", o, 2)));
-    assert_false(same(k, tk_cache_key_make("1", "scale", "texts", o, 2)));
-    assert_false(same(k, tk_cache_key_make("1", "scale", "text", p, 2)));
-    assert_false(same(k, tk_cache_key_make("1", "scale", "text", q, 2)));
-    assert_false(same(k, tk_cache_key_make("1", "scale", "text", o, 1)));
-    assert_false(same(k, tk_cache_key_make("1", "scale", "text", NULL, 0)));
+    tk_guarded_cache_key k = tk_guarded_cache_key_make("1", "scale", "text", o, 2);
+    assert_true(same(k, tk_guarded_cache_key_make("1", "scale", "text", o, 2)));
+    assert_false(same(k, tk_guarded_cache_key_make("2", "scale", "text", o, 2)));
+    assert_false(same(k, tk_guarded_cache_key_make("1", "scala", "text", o, 2)));
+    assert_false(same(k, tk_guarded_cache_key_make("1", "scale", "texts", o, 2)));
+    assert_false(same(k, tk_guarded_cache_key_make("1", "scale", "text", p, 2)));
+    assert_false(same(k, tk_guarded_cache_key_make("1", "scale", "text", q, 2)));
+    assert_false(same(k, tk_guarded_cache_key_make("1", "scale", "text", o, 1)));
+    assert_false(same(k, tk_guarded_cache_key_make("1", "scale", "text", NULL, 0)));
 }
 
 static void test_S01_no_part_looks_like_the_end_of_another(void **state) {
@@ -148,12 +148,12 @@ static void test_S01_no_part_looks_like_the_end_of_another(void **state) {
     static const char *const one[][2] = {{"a", "1,b=2"}}, *const two[][2] = {{"a", "1"},
                                                                              {"b", "2"}};
     static const char *const swapped[][2] = {{"1", "a"}, {"b", "2"}};
-    assert_false(
-        same(tk_cache_key_make("d", "n", "s", one, 1), tk_cache_key_make("d", "n", "s", two, 2)));
-    assert_false(same(tk_cache_key_make("d", "n", "s", swapped, 2),
-                      tk_cache_key_make("d", "n", "s", two, 2)));
-    assert_false(same(tk_cache_key_make("a:b", "c", "s", NULL, 0),
-                      tk_cache_key_make("a", "b:c", "s", NULL, 0)));
+    assert_false(same(tk_guarded_cache_key_make("d", "n", "s", one, 1),
+                      tk_guarded_cache_key_make("d", "n", "s", two, 2)));
+    assert_false(same(tk_guarded_cache_key_make("d", "n", "s", swapped, 2),
+                      tk_guarded_cache_key_make("d", "n", "s", two, 2)));
+    assert_false(same(tk_guarded_cache_key_make("a:b", "c", "s", NULL, 0),
+                      tk_guarded_cache_key_make("a", "b:c", "s", NULL, 0)));
 }
 
 static void test_S02_order_of_options_does_not_count(void **state) {
@@ -161,7 +161,7 @@ static void test_S02_order_of_options_does_not_count(void **state) {
     /* All orders of five, two of them equal and two of one name. */
     static const char *const all[5][2] = {
         {"a", "1"}, {"b", "2"}, {"c", "3"}, {"c", "3"}, {"a", "4"}};
-    tk_cache_key want = tk_cache_key_make("d", "n", "s", all, 5);
+    tk_guarded_cache_key want = tk_guarded_cache_key_make("d", "n", "s", all, 5);
     for (int n = 0; n < 120; n++) {
         const char *o[5][2];
         bool used[5] = {false};
@@ -176,12 +176,12 @@ static void test_S02_order_of_options_does_not_count(void **state) {
                     break;
                 }
         }
-        assert_true(
-            same(want, tk_cache_key_make("d", "n", "s", (const char *const(*)[2])(void *)o, 5)));
+        assert_true(same(
+            want, tk_guarded_cache_key_make("d", "n", "s", (const char *const(*)[2])(void *)o, 5)));
     }
     /* One of the equal ones less is another key. */
     static const char *const less[4][2] = {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"a", "4"}};
-    assert_false(same(want, tk_cache_key_make("d", "n", "s", less, 4)));
+    assert_false(same(want, tk_guarded_cache_key_make("d", "n", "s", less, 4)));
 }
 
 /* ---- many threads ---- */
