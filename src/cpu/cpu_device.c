@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "cpu/cpu_detect.h"
 #include "cpu/cpu_launch.h"
+#include "cpu/cpu_memory.h"
 #include "cpu/cpu_object.h"
 #include "jit/device.h"
 
@@ -116,6 +117,7 @@ static const tk_backend backend = {.framework = "CPU",
                                    .open = open_device,
                                    .limits = limits,
                                    .family_destroy = family_destroy,
+                                   .memory = &tk_cpu_memory,
                                    .host = host,
                                    .is_small = tk_cpu_launch_is_small,
                                    .launch = launch,
