@@ -137,8 +137,10 @@ static bool begin_wait(const tk_watch *w, const tk_queue **who) {
         return true;
     pthread_mutex_lock(&circle_lock);
     const tk_queue *at = w->queue;
-    bool is_circle = tk_queue_is_inside(at);
-    for (const tk_watch *on = at->waits_for; !is_circle && on && !is_over(on); on = at->waits_for) {
+    bool is_circle = false;
+    /* Each wait is looked at under the lock, this one too: what a queue waits for now says nothing
+     * about a ticket that it is done with. */
+    for (const tk_watch *on = w; !is_circle && on && !is_over(on); on = at->waits_for) {
         at = on->queue;
         is_circle = tk_queue_is_inside(at);
     }
