@@ -58,7 +58,7 @@ static tolk_status element(const char *call, tolk_dtype dtype, size_t asked, siz
 static tolk_status make(const char *call, tolk_device *device, tolk_dtype dtype, size_t asked,
                         size_t n, tolk_buffer **out, tolk_error *err) {
     size_t elem, bytes;
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     TK_TRY(tk_device_check(device, err));
     if (!device->backend->memory)
         return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE, "%s: %s has no memory", call,
@@ -271,7 +271,7 @@ tolk_buffer *tolk_buffer_ref(tolk_buffer *buffer) {
 void tolk_buffer_unref(tolk_buffer *buffer) {
     while (buffer && atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) == 1) {
         tolk_buffer *base = buffer->base;
-        tk_ctx_after_fork(buffer->device->ctx);
+        tk_realize_here(buffer->device->ctx);
         if (base && !buffer->is_freed) {
             tk_book *book = book_of(buffer);
             pthread_mutex_lock(&book->handles);
@@ -287,7 +287,7 @@ void tolk_buffer_unref(tolk_buffer *buffer) {
 tolk_status tolk_buffer_free(tolk_buffer *buffer, tolk_error *err) {
     if (!buffer)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_buffer_free: buffer is NULL");
-    tk_ctx_after_fork(buffer->device->ctx);
+    tk_realize_here(buffer->device->ctx);
     tk_book *book = book_of(buffer);
     tk_memory *m = NULL;
     size_t views = 0;
@@ -317,7 +317,7 @@ tolk_status tolk_buffer_free(tolk_buffer *buffer, tolk_error *err) {
 tolk_status tolk_buffer_get_info(const tolk_buffer *buffer, tolk_buffer_info *out) {
     if (!buffer || !out)
         return TOLK_E_ARG;
-    tk_ctx_after_fork(buffer->device->ctx);
+    tk_realize_here(buffer->device->ctx);
     const tolk_buffer *root = buffer->base ? buffer->base : buffer;
     tk_book *book = book_of(buffer);
     pthread_mutex_lock(&book->handles);
@@ -409,7 +409,7 @@ tolk_status tolk_buffer_map(tolk_buffer *buffer, void **out, tolk_error *err) {
     if (!buffer || !out)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "%s: buffer or out is NULL", call);
     tolk_device *device = buffer->device;
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     const tk_memory_ops *ops = device->backend->memory;
     if (!ops->host_visible)
         return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
@@ -429,7 +429,7 @@ tolk_status tolk_buffer_map(tolk_buffer *buffer, void **out, tolk_error *err) {
 tolk_status tolk_device_memory_stats(const tolk_device *device, tolk_memory_stats *out) {
     if (!device || !out)
         return TOLK_E_ARG;
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     tk_book *book = &device->realize->book;
     pthread_mutex_lock(&book->lock);
     *out = book->stats;
@@ -445,7 +445,7 @@ uint64_t tolk_device_used_memory(const tolk_device *device) {
 void tolk_device_rebase_peak(tolk_device *device) {
     if (!device)
         return;
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     tk_book *book = &device->realize->book;
     pthread_mutex_lock(&book->lock);
     book->stats.peak_bytes = book->stats.live_bytes;
@@ -455,6 +455,6 @@ void tolk_device_rebase_peak(tolk_device *device) {
 void tolk_device_trim(tolk_device *device) {
     if (!device)
         return;
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     tk_memory_trim(&device->realize->book);
 }

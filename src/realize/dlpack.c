@@ -41,7 +41,7 @@ typedef struct exported {
 
 static void drop_exported(struct DLManagedTensorVersioned *self) {
     exported *e = self->manager;
-    tk_ctx_after_fork(e->ctx);
+    tk_realize_here(e->ctx);
     tk_memory_unref(e->memory);
     tk_alloc_free(&e->ctx->al, e, e->bytes);
 }

@@ -126,7 +126,7 @@ tolk_status tolk_kernel_register(tolk_ctx *ctx, const char *name, tolk_native_fn
     if (!ctx || !name || !*name)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_kernel_register: ctx is NULL, or there is no name");
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     tk_realize *r = tk_realize_of(ctx);
     char *copy = fn ? copy_text(&ctx->al, name) : NULL;
     if (fn && !copy)
@@ -259,7 +259,7 @@ tolk_status tolk_kernel_compile(tolk_device *device, const char *name, const cha
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_kernel_compile: device, name or out is NULL");
     tolk_ctx *ctx = device->ctx;
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     TK_TRY(tk_device_check(device, err));
     tk_realize *r = tk_realize_of(ctx);
     uint64_t uid = tk_device_state_of(device)->uid, number = 0;
@@ -311,7 +311,7 @@ tolk_status tolk_run(tolk_device *device, const char *name, const char *source,
 tolk_status tolk_kernel_cache_get_stats(tolk_ctx *ctx, tolk_kernel_cache_stats *out) {
     if (!ctx || !out)
         return TOLK_E_ARG;
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     tolk_kernel_cache_stats s = {0, 0, 0, 0, 0};
     tk_guarded_cache_count(tk_realize_of(ctx)->kernels, &s.hits, &s.misses, &s.built, &s.destroyed);
     s.entries = s.built - s.destroyed;
@@ -322,7 +322,7 @@ tolk_status tolk_kernel_cache_get_stats(tolk_ctx *ctx, tolk_kernel_cache_stats *
 tolk_status tolk_kernel_cache_clear(tolk_ctx *ctx, tolk_error *err) {
     if (!ctx)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_kernel_cache_clear: ctx is NULL");
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     return tk_guarded_cache_clear(tk_realize_of(ctx)->kernels, err);
 }
 
@@ -337,7 +337,7 @@ static tolk_status clear_all(void *user, tolk_error *err) {
 tolk_status tolk_cache_clear(tolk_ctx *ctx, tolk_error *err) {
     if (!ctx)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_cache_clear: ctx is NULL");
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     return tk_hooks_around_clear(tk_realize_of(ctx)->hooks, clear_all, ctx, err);
 }
 
@@ -347,13 +347,13 @@ tolk_status tolk_hook_add(tolk_ctx *ctx, tolk_hook_kind kind, tolk_hook_fn fn, v
                           uint64_t *id, tolk_error *err) {
     if (!ctx)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_hook_add: ctx is NULL");
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     return tk_hooks_add(tk_realize_of(ctx)->hooks, kind, fn, user, id, err);
 }
 
 tolk_status tolk_hook_remove(tolk_ctx *ctx, uint64_t id, tolk_error *err) {
     if (!ctx)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_hook_remove: ctx is NULL");
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     return tk_hooks_remove(tk_realize_of(ctx)->hooks, id, err);
 }

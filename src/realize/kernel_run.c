@@ -429,7 +429,7 @@ tolk_status tolk_kernel_run(tolk_kernel *kernel, const tolk_args *args, const to
                             const tolk_dims *block, size_t shared_bytes, tolk_error *err) {
     if (!kernel)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_kernel_run: kernel is NULL");
-    tk_ctx_after_fork(kernel->device->ctx);
+    tk_realize_here(kernel->device->ctx);
     TK_TRY(tk_device_check(kernel->device, err));
     int64_t dim[TK_KERNEL_AXES];
     TK_TRY(tk_kernel_dims_read(kernel, grid, block, dim, err));

@@ -90,7 +90,7 @@ tolk_status tolk_pool_alloc(tolk_device *device, uint64_t id, size_t bytes, size
     if ((unsigned)mode > TOLK_POOL_STAGING)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_pool_alloc: no mode %d",
                               (int)mode);
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     TK_TRY(tk_device_check(device, err));
     tk_book *book = &device->realize->book;
     tk_memory_unref(take(book, id));
@@ -110,7 +110,7 @@ tolk_status tolk_pool_alloc(tolk_device *device, uint64_t id, size_t bytes, size
 tolk_status tolk_pool_free(tolk_device *device, uint64_t id, tolk_error *err) {
     if (!device)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_pool_free: device is NULL");
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     tk_memory_unref(take(&device->realize->book, id));
     return TOLK_OK;
 }
@@ -119,7 +119,7 @@ tolk_status tolk_memset_zero(tolk_device *device, uint64_t pool, size_t offset, 
                              tolk_error *err) {
     if (!device)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_memset_zero: device is NULL");
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     TK_TRY(tk_device_check(device, err));
     tk_memory *m = tk_pools_find(&device->realize->book, pool);
     if (!m)

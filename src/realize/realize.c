@@ -45,11 +45,18 @@ static void forked(tolk_ctx *ctx, void *part) {
     }
 }
 
+void tk_realize_after_fork(tolk_ctx *ctx) {
+    int64_t now = tk_fork_count();
+    tk_ctx_after_fork(ctx);
+    atomic_store_explicit(&tk_realize_of(ctx)->forks, now, memory_order_release);
+}
+
 tolk_status tk_realize_create(tolk_ctx *ctx, tolk_error *err) {
     tk_realize *r = tk_alloc_zero(&ctx->al, sizeof *r);
     if (!r)
         return tk_status_nomem(err);
     r->ctx = ctx;
+    atomic_init(&r->forks, tk_fork_count());
     r->spin_us = (uint32_t)tk_env_int(ctx, "TOLK_SPIN_US", 20, 0, 1000000);
     atomic_init(&r->queues, 1);
     tk_vec_init(&r->table, &ctx->al);

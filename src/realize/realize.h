@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "jit/device.h"
+#include "realize/fork.h"
 #include "realize/guarded_cache.h"
 #include "realize/hooks.h"
 #include "realize/state.h"
@@ -27,6 +28,7 @@ typedef struct tk_limits_of {
 
 typedef struct tk_realize {
     tolk_ctx *ctx;
+    _Atomic int64_t forks; /* tk_fork_count() that all locks are of */
     tk_hooks *hooks;
     tk_guarded_cache *kernels;
     struct tk_natives *natives; /* functions registered as kernels: kernel.c */
@@ -52,6 +54,13 @@ typedef struct tk_realize {
 tolk_status tk_realize_create(tolk_ctx *ctx, tolk_error *err);
 static inline tk_realize *tk_realize_of(const tolk_ctx *ctx) {
     return ctx->part[TK_CTX_REALIZE];
+}
+void tk_realize_after_fork(tolk_ctx *ctx);
+/* Called before a lock is taken where the process may have been forked: tk_ctx_after_fork, without
+ * asking the system each time. */
+static inline void tk_realize_here(tolk_ctx *ctx) {
+    if (atomic_load_explicit(&tk_realize_of(ctx)->forks, memory_order_acquire) != tk_fork_count())
+        tk_realize_after_fork(ctx);
 }
 
 #endif

@@ -161,7 +161,7 @@ static tolk_status enumerate(tk_realize *r, tolk_error *err) {
 
 /* The context's state with its lock taken and its table made; NULL: *st says why. */
 static tk_realize *begin(tolk_ctx *ctx, tolk_status *st, tolk_error *err) {
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     tk_realize *r = tk_realize_of(ctx);
     pthread_mutex_lock(&r->lock);
     *st = enumerate(r, err);
@@ -317,7 +317,7 @@ static tolk_status clear_kernels(void *user, tolk_error *err) {
 tolk_status tolk_device_reset(tolk_ctx *ctx, tolk_error *err) {
     if (!ctx)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_device_reset: ctx is NULL");
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     tk_realize *r = tk_realize_of(ctx);
     tolk_hook_event event = {.kind = TOLK_HOOK_CLEAR_ALL};
     tolk_error own = TOLK_ERROR_INIT;
@@ -337,7 +337,7 @@ tolk_status tolk_device_destroy(tolk_device *device, tolk_error *err) {
     if (!device)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_device_destroy: device is NULL");
     tolk_ctx *ctx = device->ctx;
-    tk_ctx_after_fork(ctx);
+    tk_realize_here(ctx);
     tk_realize *r = tk_realize_of(ctx);
     tk_device_state *s = device->realize;
     if (atomic_exchange(&s->destroyed, true))
@@ -504,7 +504,7 @@ tolk_status tolk_static_properties(tolk_ctx *ctx, char **text, size_t *len) {
 tolk_status tolk_device_debug_info(tolk_device *device, char **text, size_t *len) {
     if (!device || !text || !len)
         return TOLK_E_ARG;
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     const tk_device_state *s = device->realize;
     tolk_memory_stats m;
     tk_strbuf sb;

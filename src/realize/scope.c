@@ -158,7 +158,7 @@ tolk_status tolk_scope_create(tolk_device *device, const tolk_scope_opts *opts, 
     if (!device || !out)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_scope_create: device or out is NULL");
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     TK_TRY(tk_device_check(device, err));
     return create(device, NULL, opts, out, err);
 }
@@ -168,7 +168,7 @@ tolk_status tolk_scope_child(tolk_scope *parent, const tolk_scope_opts *opts, to
     if (!parent || !out)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_scope_child: parent or out is NULL");
-    tk_ctx_after_fork(parent->device->ctx);
+    tk_realize_here(parent->device->ctx);
     TK_TRY(tk_device_check(parent->device, err));
     return create(parent->device, parent, opts, out, err);
 }
@@ -200,7 +200,7 @@ tolk_status tolk_scope_bind(tolk_scope *scope, uint64_t node, tolk_buffer *buffe
     if (!scope || !buffer)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_scope_bind: scope or buffer is NULL");
-    tk_ctx_after_fork(scope->device->ctx);
+    tk_realize_here(scope->device->ctx);
     tolk_device *of = tk_buffer_device(buffer);
     if (of != scope->device)
         return tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
@@ -225,7 +225,7 @@ tolk_status tolk_scope_bind(tolk_scope *scope, uint64_t node, tolk_buffer *buffe
 static tolk_buffer *find(const tolk_scope *scope, uint64_t node, bool take) {
     if (!scope)
         return NULL;
-    tk_ctx_after_fork(scope->device->ctx);
+    tk_realize_here(scope->device->ctx);
     pthread_mutex_lock(lock_of(scope));
     const uint64_t *place = tk_map_find(&scope->place, node);
     tolk_buffer *buffer = place ? scope->list.at[*place].buffer : NULL;
@@ -246,7 +246,7 @@ tolk_buffer *tk_scope_take(const tolk_scope *scope, uint64_t node) {
 size_t tolk_scope_count(const tolk_scope *scope) {
     if (!scope)
         return 0;
-    tk_ctx_after_fork(scope->device->ctx);
+    tk_realize_here(scope->device->ctx);
     pthread_mutex_lock(lock_of(scope));
     size_t n = scope->list.n;
     pthread_mutex_unlock(lock_of(scope));
@@ -256,7 +256,7 @@ size_t tolk_scope_count(const tolk_scope *scope) {
 tolk_status tolk_scope_finalize(tolk_scope *scope, tolk_error *err) {
     if (!scope)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_scope_finalize: scope is NULL");
-    tk_ctx_after_fork(scope->device->ctx);
+    tk_realize_here(scope->device->ctx);
     if (atomic_exchange(&scope->finalizing, true))
         return TOLK_OK;
     /* Of a device that is gone nothing runs any more. */

@@ -65,7 +65,7 @@ tolk_status tolk_transfer_create(tolk_scope *dst, tolk_scope *src, uint64_t node
         return tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
                               "node %llu: the scopes are of different contexts",
                               (unsigned long long)node);
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     TK_TRY(tk_device_check(device, err));
     tolk_transfer *t = tk_alloc_zero(&device->ctx->al, sizeof *t);
     if (!t)
@@ -154,7 +154,7 @@ static tolk_status run_merge(const tolk_transfer *t, tolk_error *err) {
 tolk_status tolk_transfer_run(tolk_transfer *transfer, tolk_error *err) {
     if (!transfer)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_transfer_run: transfer is NULL");
-    tk_ctx_after_fork(transfer->dst_device->ctx);
+    tk_realize_here(transfer->dst_device->ctx);
     TK_TRY(tk_device_check(transfer->dst_device, err));
     if (transfer->dst)
         return tolk_buffer_copy(transfer->dst, transfer->src, err);
@@ -167,7 +167,7 @@ tolk_status tolk_scope_merge_buffer(tolk_scope *scope, uint64_t node, tolk_dtype
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_scope_merge_buffer: scope or out is NULL");
     tolk_device *device = tolk_scope_device(scope);
-    tk_ctx_after_fork(device->ctx);
+    tk_realize_here(device->ctx);
     TK_TRY(tk_device_check(device, err));
     uint64_t promised;
     if (!tolk_scope_merge_node(scope, &promised))
