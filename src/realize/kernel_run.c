@@ -106,10 +106,11 @@ static tolk_status wrong_slots(const tolk_kernel *k, const tolk_args *args, tolk
             a++;
         }
     }
-    return tk_status_fail(
-        err, TOLK_E_LAUNCH, TK_NO_NODE, "kernel %.60s: %s%s%s%s%sexpected %zu argument%s, got %zu",
-        k->name, *missing ? "missing: " : "", missing, *missing ? "; " : "",
-        *unexpected ? "unexpected: " : "", unexpected, k->n_args, k->n_args == 1 ? "" : "s", n);
+    return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE,
+                          "kernel %.60s: %s%s%s%s%s%sexpected %zu argument%s, got %zu", k->name,
+                          *missing ? "missing: " : "", missing, *missing ? "; " : "",
+                          *unexpected ? "unexpected: " : "", unexpected, *unexpected ? "; " : "",
+                          k->n_args, k->n_args == 1 ? "" : "s", n);
 }
 
 /* "argument 2 ("x")" with the kernel before it. */
