@@ -7,6 +7,7 @@
 #define TEST_FAKE_H
 
 #include "base/ctx.h"
+#include "base/status.h"
 #include "jit/device.h"
 #include "realize/realize.h"
 #include "support/tk_test.h"
@@ -43,16 +44,16 @@ typedef struct fake {
 /* What is out of sight has addresses that nobody can read. */
 #define FAKE_FAR ((uintptr_t)1 << 56)
 
-static fake *fake_of(const tolk_device *d) {
+static __attribute__((unused)) fake *fake_of(const tolk_device *d) {
     return d->state;
 }
-static bool fake_fails(fake *f, fake_call c) {
+static __attribute__((unused)) bool fake_fails(fake *f, fake_call c) {
     return ++f->calls[c] == f->fail[c];
 }
-static char *fake_real(const fake *f, const void *at) {
+static __attribute__((unused)) char *fake_real(const fake *f, const void *at) {
     return (char *)((uintptr_t)at - (f->ops.host_visible ? 0 : FAKE_FAR));
 }
-static void *fake_alloc(tolk_device *d, size_t bytes, size_t alignment) {
+static __attribute__((unused)) void *fake_alloc(tolk_device *d, size_t bytes, size_t alignment) {
     fake *f = fake_of(d);
     assert_true(bytes > 0 && alignment >= 64 && !(alignment & (alignment - 1)));
     if (fake_fails(f, FAKE_ALLOC) || (f->room && f->live + bytes > f->room))
@@ -63,15 +64,17 @@ static void *fake_alloc(tolk_device *d, size_t bytes, size_t alignment) {
     f->live += bytes;
     return (void *)((uintptr_t)at + (f->ops.host_visible ? 0 : FAKE_FAR));
 }
-static void fake_release(tolk_device *d, void *at, size_t bytes, size_t alignment) {
+static __attribute__((unused)) void fake_release(tolk_device *d, void *at, size_t bytes,
+                                                 size_t alignment) {
     fake *f = fake_of(d);
     (void)fake_fails(f, FAKE_RELEASE);
     assert_true(f->live >= bytes && (uintptr_t)fake_real(f, at) % alignment == 0);
     f->live -= bytes;
     free(fake_real(f, at));
 }
-static tolk_status fake_move(fake *f, fake_call c, void *to, const void *from, size_t bytes,
-                             tolk_error *err) {
+static __attribute__((unused)) tolk_status fake_move(fake *f, fake_call c, void *to,
+                                                     const void *from, size_t bytes,
+                                                     tolk_error *err) {
     assert_true(bytes > 0);
     if (f->most < bytes)
         f->most = bytes;
@@ -85,48 +88,53 @@ static tolk_status fake_move(fake *f, fake_call c, void *to, const void *from, s
         memset(to, 0, bytes);
     return TOLK_OK;
 }
-static tolk_status fake_in(tolk_device *d, void *dst, const void *host, size_t bytes,
-                           tolk_error *err) {
+static __attribute__((unused)) tolk_status fake_in(tolk_device *d, void *dst, const void *host,
+                                                   size_t bytes, tolk_error *err) {
     return fake_move(fake_of(d), FAKE_IN, fake_real(fake_of(d), dst), host, bytes, err);
 }
-static tolk_status fake_out(tolk_device *d, void *host, const void *src, size_t bytes,
-                            tolk_error *err) {
+static __attribute__((unused)) tolk_status fake_out(tolk_device *d, void *host, const void *src,
+                                                    size_t bytes, tolk_error *err) {
     return fake_move(fake_of(d), FAKE_OUT, host, fake_real(fake_of(d), src), bytes, err);
 }
-static tolk_status fake_zero(tolk_device *d, void *at, size_t bytes, tolk_error *err) {
+static __attribute__((unused)) tolk_status fake_zero(tolk_device *d, void *at, size_t bytes,
+                                                     tolk_error *err) {
     return fake_move(fake_of(d), FAKE_ZERO, fake_real(fake_of(d), at), NULL, bytes, err);
 }
-static tolk_status fake_transfer(tolk_device *dst, void *to, tolk_device *src, const void *from,
-                                 size_t bytes, tolk_error *err) {
+static __attribute__((unused)) tolk_status fake_transfer(tolk_device *dst, void *to,
+                                                         tolk_device *src, const void *from,
+                                                         size_t bytes, tolk_error *err) {
     assert_ptr_equal(fake_of(dst), fake_of(src));
     fake *f = fake_of(dst);
     return fake_move(f, FAKE_TRANSFER, fake_real(f, to), fake_real(f, from), bytes, err);
 }
-static tolk_status fake_count(tolk_ctx *ctx, void *family, uint32_t *n, tolk_error *err) {
+static __attribute__((unused)) tolk_status fake_count(tolk_ctx *ctx, void *family, uint32_t *n,
+                                                      tolk_error *err) {
     (void)ctx, (void)err;
     *n = ((fake *)family)->devices;
     return TOLK_OK;
 }
-static tolk_status fake_open(tolk_device *d, void *family, uint32_t ordinal, tolk_error *err) {
+static __attribute__((unused)) tolk_status fake_open(tolk_device *d, void *family, uint32_t ordinal,
+                                                     tolk_error *err) {
     (void)ordinal, (void)err;
     d->state = family;
     return TOLK_OK;
 }
-static void fake_limits(tolk_ctx *ctx, void *family, uint32_t ordinal, tolk_limits *out) {
+static __attribute__((unused)) void fake_limits(tolk_ctx *ctx, void *family, uint32_t ordinal,
+                                                tolk_limits *out) {
     (void)ctx, (void)family, (void)ordinal;
     memset(out, 0, sizeof *out);
 }
-static void fake_debug_info(const tolk_device *d, tk_strbuf *sb) {
+static __attribute__((unused)) void fake_debug_info(const tolk_device *d, tk_strbuf *sb) {
     (void)d;
     tk_strbuf_str(sb, "\"fake\": true");
 }
-static void fake_destroy(tolk_device *d) {
+static __attribute__((unused)) void fake_destroy(tolk_device *d) {
     (void)d;
 }
 
 /* Before the first device of ctx is opened: a family "NAME" of n devices. */
-static void fake_add(tolk_ctx *ctx, fake *f, const char *name, uint32_t n, bool visible,
-                     bool transfers) {
+static __attribute__((unused)) void fake_add(tolk_ctx *ctx, fake *f, const char *name, uint32_t n,
+                                             bool visible, bool transfers) {
     memset(f, 0, sizeof *f);
     f->devices = n;
     f->ops = (tk_memory_ops){.host_visible = visible,
@@ -153,7 +161,7 @@ typedef struct gate {
     sem_t begun, open;
 } gate;
 
-static tolk_status gate_run(void *arg, tolk_error *err) {
+static __attribute__((unused)) tolk_status gate_run(void *arg, tolk_error *err) {
     gate *g = arg;
     (void)err;
     sem_post(&g->begun);
@@ -162,14 +170,14 @@ static tolk_status gate_run(void *arg, tolk_error *err) {
     return TOLK_OK;
 }
 /* The queue of d stands until gate_open(). */
-static void gate_close(gate *g, tolk_device *d) {
+static __attribute__((unused)) void gate_close(gate *g, tolk_device *d) {
     sem_init(&g->begun, 0, 0);
     sem_init(&g->open, 0, 0);
     assert_int_equal(tolk_queue_submit(d, gate_run, g, NULL, "gate", NULL), TOLK_OK);
     while (sem_wait(&g->begun) != 0)
         ;
 }
-static void gate_open(gate *g) {
+static __attribute__((unused)) void gate_open(gate *g) {
     sem_post(&g->open);
 }
 
@@ -184,44 +192,45 @@ typedef struct call {
     pthread_t thread;
 } call;
 
-static void *call_main(void *arg) {
+static __attribute__((unused)) void *call_main(void *arg) {
     call *c = arg;
     c->st = c->fn(c->arg, &c->err);
     c->done = 1;
     return NULL;
 }
-static void call_start(call *c, tolk_status (*fn)(void *arg, tolk_error *err), void *arg) {
+static __attribute__((unused)) void
+call_start(call *c, tolk_status (*fn)(void *arg, tolk_error *err), void *arg) {
     memset(c, 0, sizeof *c);
     c->fn = fn;
     c->arg = arg;
     assert_int_equal(pthread_create(&c->thread, NULL, call_main, c), 0);
 }
 /* Is it still waiting after a while? */
-static bool call_waits(call *c) {
+static __attribute__((unused)) bool call_waits(call *c) {
     usleep(30000);
     return !c->done;
 }
-static tolk_status call_end(call *c) {
+static __attribute__((unused)) tolk_status call_end(call *c) {
     assert_int_equal(pthread_join(c->thread, NULL), 0);
     return c->st;
 }
 
 /* ---- shorthands ---- */
 
-static tolk_status fail_task(void *arg, tolk_error *err) {
+static __attribute__((unused)) tolk_status fail_task(void *arg, tolk_error *err) {
     (void)arg;
     return tk_status_fail(err, TOLK_E_IO, TK_NO_NODE, "the task failed");
 }
-static tolk_memory_stats stats_of(const tolk_device *d) {
+static __attribute__((unused)) tolk_memory_stats stats_of(const tolk_device *d) {
     tolk_memory_stats s;
     assert_int_equal(tolk_device_memory_stats(d, &s), TOLK_OK);
     return s;
 }
 /* A context with n CPU devices that logs nowhere. */
-static void fake_log(void *user, tolk_log_level level, const char *text) {
+static __attribute__((unused)) void fake_log(void *user, tolk_log_level level, const char *text) {
     (void)user, (void)level, (void)text;
 }
-static tolk_ctx *fake_ctx(const char *cpu_devices, const char *freelist) {
+static __attribute__((unused)) tolk_ctx *fake_ctx(const char *cpu_devices, const char *freelist) {
     tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
     o.no_disk_cache = 1;
     o.log = fake_log;
@@ -231,7 +240,7 @@ static tolk_ctx *fake_ctx(const char *cpu_devices, const char *freelist) {
     assert_int_equal(tolk_ctx_create(&o, &ctx, NULL), TOLK_OK);
     return ctx;
 }
-static tolk_device *fake_device(tolk_ctx *ctx, const char *name) {
+static __attribute__((unused)) tolk_device *fake_device(tolk_ctx *ctx, const char *name) {
     tolk_device *d;
     tolk_error err = TOLK_ERROR_INIT;
     if (tolk_device_open(ctx, name, &d, &err) != TOLK_OK)
