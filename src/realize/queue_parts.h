@@ -121,13 +121,16 @@ static inline bool tk_queue_has_work(const tk_queue *q) {
     return atomic_load_explicit(&q->queued, memory_order_relaxed) > 0 &&
            !atomic_load_explicit(&q->busy, memory_order_relaxed);
 }
-/* Under the lock, if tk_queue_has_work: run the list until it is empty. Unlocks meanwhile. False:
+/* Under the lock, if tk_queue_has_work: run the list up to this ticket. Unlocks meanwhile. False:
  * the process forked, and this is a copy of the worker. */
-bool tk_queue_run_list(tk_queue *q, bool by_worker);
+bool tk_queue_run_list(tk_queue *q, bool by_worker, uint64_t upto);
 void *tk_queue_worker(void *q);
 /* Under the lock, of an inline_only queue with work: run it, if this thread is in no task, else
  * see to it that it is run when this thread's task ends. */
 void tk_queue_run_or_defer(tk_queue *q);
+/* The same for a thread that waits for a ticket: run what is needed for that and no more, as what
+ * is behind may wait for a task that this thread is inside of. */
+void tk_queue_run_for(tk_queue *q, uint64_t ticket);
 /* Run what was deferred, if this thread is in no task. Under no lock. */
 void tk_queue_settle(void);
 /* In a loop that looks at memory. */

@@ -160,12 +160,12 @@ static tolk_status run(tk_queue *q, tk_node *n, tolk_error *e) {
     return st;
 }
 
-bool tk_queue_run_list(tk_queue *q, bool by_worker) {
+bool tk_queue_run_list(tk_queue *q, bool by_worker, uint64_t upto) {
     int64_t forks = tk_fork_count();
     atomic_store_explicit(&q->busy, true, memory_order_relaxed);
     q->by_worker = by_worker;
     tk_queue_push_task(q);
-    for (tk_node *n; (n = q->first);) {
+    for (tk_node *n; (n = q->first) && n->ticket <= upto;) {
         q->first = n->next;
         if (!q->first)
             q->last = &q->first;
@@ -199,7 +199,7 @@ void *tk_queue_worker(void *arg) {
     tk_queue_lock(q);
     for (;;) {
         if (tk_queue_has_work(q)) {
-            if (!tk_queue_run_list(q, true))
+            if (!tk_queue_run_list(q, true, UINT64_MAX))
                 break;
         } else if (atomic_load_explicit(&q->ending, memory_order_relaxed)) {
             break;
@@ -220,11 +220,8 @@ void *tk_queue_worker(void *arg) {
 
 /* ---- without a worker ---- */
 
-void tk_queue_run_or_defer(tk_queue *q) {
-    if (!innermost && !delays) {
-        (void)tk_queue_run_list(q, false);
-        return;
-    }
+/* Under the lock: run it when this thread's outermost task ends. */
+static void defer(tk_queue *q) {
     tk_queue_wake(q, true); /* a sleeper may run it at once */
     if (q->to_settle)
         return;
@@ -232,6 +229,19 @@ void tk_queue_run_or_defer(tk_queue *q) {
     tk_queue_ref(q);
     q->next_to_settle = to_settle;
     to_settle = q;
+}
+
+void tk_queue_run_or_defer(tk_queue *q) {
+    if (innermost || delays)
+        defer(q);
+    else
+        (void)tk_queue_run_list(q, false, UINT64_MAX);
+}
+
+void tk_queue_run_for(tk_queue *q, uint64_t ticket) {
+    (void)tk_queue_run_list(q, false, ticket);
+    if (tk_queue_has_work(q))
+        defer(q);
 }
 
 void tk_queue_settle(void) {
@@ -242,7 +252,7 @@ void tk_queue_settle(void) {
         tk_queue_lock(q);
         q->to_settle = false;
         if (tk_queue_has_work(q))
-            (void)tk_queue_run_list(q, false);
+            (void)tk_queue_run_list(q, false, UINT64_MAX);
         tk_queue_unlock(q);
         tk_queue_unref(q);
     }

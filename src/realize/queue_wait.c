@@ -190,7 +190,7 @@ static void block(tk_queue *q, const tk_watch *w) {
     tk_queue_lock(q);
     while (!is_over(w)) {
         if (q->inline_only && tk_queue_has_work(q)) {
-            (void)tk_queue_run_list(q, false);
+            tk_queue_run_for(q, w->ticket);
             break;
         }
         tk_queue_sleep(q, w->ticket);
@@ -255,7 +255,7 @@ tolk_status tk_queue_await(tk_queue *q, tolk_error *err) {
 void tk_queue_wait_until_idle(tk_queue *q) {
     while (!tk_queue_idle(q)) {
         if (q->inline_only && tk_queue_has_work(q))
-            (void)tk_queue_run_list(q, false);
+            (void)tk_queue_run_list(q, false, UINT64_MAX);
         else
             tk_queue_sleep(q, UINT64_MAX);
     }

@@ -605,6 +605,41 @@ static void test_tasks_submit(bool inline_only) {
 }
 RIG_BOTH(test_tasks_submit)
 
+/* With no worker: a task waits for work of another queue that is followed by a command which waits
+ * for that very task. That is no circle, with workers or without. */
+typedef struct between {
+    rig *r;
+    uint64_t own;
+    int *counter;
+    tolk_status got;
+} between;
+static tolk_status between_task(void *arg, tolk_error *err) {
+    between *b = arg;
+    uint64_t t;
+    (void)err;
+    tk_point p = {b->r->q[0], b->own};
+    tk_command c = {.run = add_one, .arg = b->counter, .label = "c", .after = &p, .n_after = 1};
+    b->got = rig_submit(b->r->q[1], add_one, b->counter, "a", &t);
+    if (!b->got)
+        b->got = tk_queue_submit(b->r->q[1], &c, NULL, NULL);
+    if (!b->got)
+        b->got = tk_queue_wait(b->r->q[1], t, NULL);
+    return TOLK_OK;
+}
+static void test_what_is_behind_a_wait_may_wait_for_the_task(bool inline_only) {
+    rig r;
+    int counter = 0;
+    rig_open(&r, 2, inline_only, 20);
+    between b = {.r = &r, .own = 1, .counter = &counter};
+    assert_int_equal(rig_submit(r.q[0], between_task, &b, "b", NULL), TOLK_OK);
+    assert_int_equal(tk_queue_await(r.q[0], NULL), TOLK_OK);
+    assert_int_equal(tk_queue_await(r.q[1], NULL), TOLK_OK);
+    assert_int_equal(b.got, TOLK_OK);
+    assert_int_equal(counter, 2);
+    assert_int_equal(rig_close(&r), TOLK_OK);
+}
+RIG_BOTH(test_what_is_behind_a_wait_may_wait_for_the_task)
+
 /* With no worker: nothing runs in a submit while it is delayed. */
 static void test_delayed_submits_run_at_resume(void **state) {
     (void)state;
@@ -619,8 +654,8 @@ static void test_delayed_submits_run_at_resume(void **state) {
     assert_int_equal(rig_submit(r.q[0], add_one, &counter, "c", NULL), TOLK_OK);
     tk_queue_resume();
     assert_int_equal(counter, 0);
-    assert_int_equal(tk_queue_wait(r.q[0], t, NULL), TOLK_OK); /* who waits runs it */
-    assert_int_equal(counter, 2);
+    assert_int_equal(tk_queue_wait(r.q[0], t, NULL), TOLK_OK); /* runs what it waits for */
+    assert_int_equal(counter, 1);
     tk_queue_resume();
     assert_int_equal(counter, 3);
     assert_true(tk_queue_idle(r.q[0]) && tk_queue_idle(r.q[1]));
@@ -842,6 +877,7 @@ int main(void) {
         RIG_TESTS(test_a_command_in_a_circle_with_a_task_fails),
         RIG_TESTS(test_a_task_may_wait_for_another_queue),
         RIG_TESTS(test_tasks_submit),
+        RIG_TESTS(test_what_is_behind_a_wait_may_wait_for_the_task),
         cmocka_unit_test(test_delayed_submits_run_at_resume),
         RIG_TESTS(test_a_task_cannot_close),
         cmocka_unit_test(test_close_runs_what_is_there_and_takes_no_more),

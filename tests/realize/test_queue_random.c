@@ -16,9 +16,13 @@ typedef struct command {
     int queue, number;                    /* of this thread's commands on that queue */
     const struct command *dep[MOST_DEPS]; /* of other queues, to be done before */
     int n_dep;
+    tk_point in_task[RIG_QUEUES]; /* what the task itself waits for */
+    size_t n_in_task;
+    struct command *child; /* or NULL: a task that it submits, to wait for its own queue */
     bool fails;
     uint64_t ticket;
     int ran, released; /* plain */
+    bool refused;      /* a child */
 } command;
 
 typedef struct player {
@@ -31,6 +35,8 @@ typedef struct player {
     int seen_number[RIG_QUEUES]; /* of those that ran: written on the queue */
     pthread_t thread;
     int waits, entered, refused;
+    command *children;
+    int n_children;
 } player;
 
 typedef struct game {
@@ -52,28 +58,51 @@ static void expect(game *g, bool ok, int line) {
 
 static void played(command *c) {
     game *g = c->by->game;
-    /* In the order of submission; of a discarded stretch some are left out. */
+    /* In the order of submission; of a discarded stretch some are left out. Children are in none.
+     */
     int *seen = &c->by->seen_number[c->queue];
-    EXPECT(g, g->may_fail ? c->number > *seen : c->number == *seen + 1);
-    *seen = c->number;
+    if (c->number) {
+        EXPECT(g, g->may_fail ? c->number > *seen : c->number == *seen + 1);
+        *seen = c->number;
+    }
     g->executed[c->queue]++;
     for (int i = 0; i < c->n_dep; i++)
         EXPECT(g, c->dep[i]->ran);
     c->ran = 1;
 }
 
-static tolk_status play(void *arg, tolk_error *err) {
-    command *c = arg;
-    (void)err;
-    if (c->fails)
-        return TOLK_E_IO;
-    played(c);
-    return TOLK_OK;
-}
-
 static void released(void *arg) {
     command *c = arg;
     c->released++;
+}
+
+/* What a task waits for was submitted before it: that is never a circle. */
+static tolk_status play(void *arg, tolk_error *err) {
+    command *c = arg;
+    game *g = c->by->game;
+    (void)err;
+    for (size_t i = 0; i < c->n_in_task; i++) {
+        tolk_status st = tk_queue_wait(c->in_task[i].queue, c->in_task[i].ticket, NULL);
+        EXPECT(g, st == TOLK_OK || (g->may_fail && st == TOLK_E_IO));
+        if (st != TOLK_OK)
+            return st;
+    }
+    if (c->fails)
+        return TOLK_E_IO;
+    played(c);
+    if (c->child) {
+        tk_point after = {g->r.q[c->queue], tk_queue_now(g->r.q[c->queue])};
+        tk_command k = {.run = play,
+                        .release = released,
+                        .arg = c->child,
+                        .label = "child",
+                        .after = &after,
+                        .n_after = 1};
+        tolk_status st = tk_queue_submit(g->r.q[c->child->queue], &k, &c->child->ticket, NULL);
+        EXPECT(g, st == TOLK_OK || (g->may_fail && st == TOLK_E_IO));
+        c->child->refused = st != TOLK_OK;
+    }
+    return TOLK_OK;
 }
 
 static uint64_t roll(player *p, uint64_t n) {
@@ -109,8 +138,18 @@ static void did(player *p, command *c) {
 static void one_submit(player *p, int queue) {
     tk_point after[RIG_QUEUES];
     size_t n;
-    command *c = prepare(p, queue, after, &n);
+    command *c = prepare(p, queue, after, &n), *child = NULL;
     c->fails = p->game->may_fail && !roll(p, 40);
+    if (!roll(p, 4)) {
+        memcpy(c->in_task, after, n * sizeof *after);
+        c->n_in_task = n;
+        n = 0;
+    }
+    if (!roll(p, 8)) {
+        child = &p->children[p->n_children++];
+        *child = (command){.by = p, .queue = (int)roll(p, RIG_QUEUES), .refused = true};
+        c->child = child;
+    }
     tk_command k = {
         .run = play, .release = released, .arg = c, .label = "play", .after = after, .n_after = n};
     tolk_status st = tk_queue_submit(p->game->r.q[queue], &k, &c->ticket, NULL);
@@ -200,17 +239,20 @@ static void play_a_game(bool inline_only, bool may_fail, uint64_t seed, uint32_t
         p->game = g;
         p->seed = seed + (uint64_t)i;
         p->all = calloc(MOST, sizeof *p->all);
+        p->children = calloc(MOST, sizeof *p->children);
         assert_non_null(p->all);
+        assert_non_null(p->children);
     }
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&g->players[i].thread, NULL, play_all, &g->players[i]), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(g->players[i].thread, NULL);
-    for (int i = 0; i < RIG_QUEUES; i++) {
-        tolk_status st = tk_queue_await(g->r.q[i], NULL);
-        EXPECT(g, st == TOLK_OK || (may_fail && st == TOLK_E_IO));
-        EXPECT(g, tk_queue_idle(g->r.q[i]));
-    }
+    for (int round = 0; round < 2; round++) /* children come late */
+        for (int i = 0; i < RIG_QUEUES; i++) {
+            tolk_status st = tk_queue_await(g->r.q[i], NULL);
+            EXPECT(g, st == TOLK_OK || (may_fail && st == TOLK_E_IO));
+            EXPECT(g, !round || tk_queue_idle(g->r.q[i]));
+        }
     uint64_t ran[RIG_QUEUES] = {0};
     for (int i = 0; i < THREADS; i++) {
         const player *p = &g->players[i];
@@ -219,13 +261,19 @@ static void play_a_game(bool inline_only, bool may_fail, uint64_t seed, uint32_t
             EXPECT(g, p->all[k].ran || may_fail);
             ran[p->all[k].queue] += p->all[k].ran != 0;
         }
+        for (int k = 0; k < p->n_children; k++) {
+            const command *c = &p->children[k];
+            EXPECT(g, c->released == !c->refused);
+            EXPECT(g, c->ran == !c->refused || may_fail);
+            ran[c->queue] += c->ran != 0;
+        }
     }
     for (int i = 0; i < RIG_QUEUES; i++)
         EXPECT(g, ran[i] == g->executed[i]);
     int wrong = g->wrong;
     tolk_status st = rig_close(&g->r);
     for (int i = 0; i < THREADS; i++)
-        free(g->players[i].all);
+        free(g->players[i].all), free(g->players[i].children);
     free(g);
     if (wrong)
         fail_msg("line %d was broken: seed %llu", wrong, (unsigned long long)seed);
