@@ -7,7 +7,6 @@
 #include "realize/copy.h"
 
 #include "base/status.h"
-#include "realize/queue_parts.h"
 #include "realize/realize.h"
 
 #include <sched.h>

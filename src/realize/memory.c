@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "realize/pool.h"
-#include "realize/queue_parts.h"
 #include "realize/realize.h"
 #include "realize/uses.h"
 

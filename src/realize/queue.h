@@ -80,6 +80,9 @@ void tk_queue_resume(void);
 bool tk_queue_enter(tk_queue *q, const tk_point *after, size_t n_after, uint64_t *ticket);
 void tk_queue_leave(tk_queue *q, tolk_status st, const tolk_error *err, const char *label);
 
+/* Is this thread inside of a command of q: between enter and leave, in its task or its release? */
+bool tk_queue_is_inside(const tk_queue *q);
+
 /* The point of everything submitted so far. */
 uint64_t tk_queue_now(const tk_queue *q);
 /* Is the ticket done? No lock. False for one that was discarded until the queue recovers. */

@@ -98,8 +98,7 @@ void tk_queue_drop_node(tk_queue *q, tk_node *n);
 
 /* ---- queue_run.c ---- */
 
-/* Is this thread inside of a task of q; of any queue? */
-bool tk_queue_is_inside(const tk_queue *q);
+/* Is this thread inside of a task of any queue? */
 bool tk_queue_is_in_task(void);
 /* The queue of the innermost task, or NULL; further ones are its ->outer. */
 tk_queue *tk_queue_innermost(void);
