@@ -75,15 +75,17 @@ TOLK_API size_t tolk_args_count(const tolk_args *args);
  * it is done: freeing them after this call is safe. A small launch on an idle queue runs before the
  * call returns.
  *
- *   grid, block: NULL: the kernel's own. A special gidx0 .. lidx2, or a range, whose size is the
- *   scalar param named _grid_x .. _block_z takes it from here; other sizes of specials must be
- *   equal. A kernel with neither takes NULL only.
+ *   grid, block: NULL: the kernel's own. Scalar params named _grid_x .. _block_z get their values
+ *   from here, 1 for NULL, and are no arguments. The size of gidx0 must be grid.x, that of lidx0
+ *   block.x, that of idx0 grid.x * block.x, and so on; an axis without special and param must be 1.
+ *   A kernel with neither takes NULL only.
  *   shared_bytes: of the dynamic local buffer.
  * Errors:  TOLK_E_LAUNCH (arguments are missing or too many, naming the slots; a size differs from
  *          the kernel's, naming both; sizes below 1), TOLK_E_DTYPE (an argument has another dtype
  *          than its param), TOLK_E_DEVICE (a buffer of another device), TOLK_E_FREED, TOLK_E_ALIAS,
- *          TOLK_E_NOMEM, that of the task that stopped the queue. What goes wrong while the launch
- *          runs (TOLK_E_RANGE, TOLK_E_CANCELLED) stops the queue; where it ran before the call
+ *          TOLK_E_NOMEM, TOLK_E_LIMIT (sizes with these scalars), that of the task that stopped the
+ *          queue; none of these stops it. What goes wrong while the launch runs (TOLK_E_RANGE,
+ *          TOLK_E_CANCELLED, on the queue also TOLK_E_NOMEM) does; where it ran before the call
  *          returned, it is returned, too.
  */
 TOLK_API tolk_status tolk_kernel_run(tolk_kernel *kernel, const tolk_args *args,
@@ -174,8 +176,8 @@ typedef struct tolk_scope_opts {
 /* An empty scope of a device. Owner: the caller, tolk_scope_unref(). Errors: TOLK_E_NOMEM. */
 TOLK_API tolk_status tolk_scope_create(tolk_device *device, const tolk_scope_opts *opts,
                                        tolk_scope **out, tolk_error *err);
-/* A scope of the same device that begins with all that the parent has. The parent may be
- * unreferenced first. */
+/* A scope of the same device that begins with all that the parent has; what either binds later the
+ * other does not see. The parent may be unreferenced, or finalized, first. */
 TOLK_API tolk_status tolk_scope_child(tolk_scope *parent, const tolk_scope_opts *opts,
                                       tolk_scope **out, tolk_error *err);
 TOLK_API tolk_scope *tolk_scope_ref(tolk_scope *scope);
@@ -187,33 +189,37 @@ TOLK_API const tolk_compile_opts *tolk_scope_compile_opts(const tolk_scope *scop
 /* 1 and *node, or 0: no node is promised to be in the merge buffer. */
 TOLK_API int tolk_scope_merge_node(const tolk_scope *scope, uint64_t *node);
 /* Bind a node's number to a buffer of the scope's device, which is referenced. Errors:
- * TOLK_E_DEVICE, TOLK_E_BUSY (bound already, here or in a parent), TOLK_E_NOMEM. */
+ * TOLK_E_DEVICE, TOLK_E_BUSY (it has one already), TOLK_E_FREED (finalized), TOLK_E_NOMEM. */
 TOLK_API tolk_status tolk_scope_bind(tolk_scope *scope, uint64_t node, tolk_buffer *buffer,
                                      tolk_error *err);
-/* The buffer of a node, here or in a parent; NULL: none. Owner: the scope. */
+/* The buffer of a node; NULL: none. Owner: the scope. */
 TOLK_API tolk_buffer *tolk_scope_find(const tolk_scope *scope, uint64_t node);
-/* Number of nodes bound, those of parents too. */
+/* Number of nodes bound, those it began with too. */
 TOLK_API size_t tolk_scope_count(const tolk_scope *scope);
-/* Wait for the device and drop what this scope binds itself. Once; again does nothing. */
+/* Wait for the device and drop what this scope bound itself; nothing more can be bound. Once; again
+ * does nothing. Errors: that of the task that stopped the queue (then it may be tried again),
+ * TOLK_E_DEADLOCK. */
 TOLK_API tolk_status tolk_scope_finalize(tolk_scope *scope, tolk_error *err);
 
 /* A transfer between scopes that is ready to run, as often as wanted. */
 typedef struct tolk_transfer tolk_transfer;
 /* Copy the node's buffer of src to dst's buffer of it; nothing happens until it runs.
  *
- *   into_merge: copy to the merge buffer of dst's device instead, which grows to hold it;
- * *scope_out is then a child of dst whose merge node is `node`. Errors:  TOLK_E_NOT_FOUND (src, or
- * without into_merge dst, has no such node), TOLK_E_RANGE (sizes differ), TOLK_E_NOMEM.
+ *   into_merge: copy to the merge buffer of dst's device instead, which grows to hold it.
+ *   scope_out: with into_merge, a child of dst whose merge node is `node`; else untouched.
+ * Owner:   the caller, tolk_transfer_destroy(), tolk_scope_unref().
+ * Errors:  TOLK_E_NOT_FOUND (src, or without into_merge dst, has no such node), TOLK_E_RANGE and
+ *          TOLK_E_DTYPE (sizes, dtypes differ), TOLK_E_DEVICE (another context), TOLK_E_NOMEM.
  */
 TOLK_API tolk_status tolk_transfer_create(tolk_scope *dst, tolk_scope *src, uint64_t node,
                                           int into_merge, tolk_transfer **out,
                                           tolk_scope **scope_out, tolk_error *err);
 TOLK_API void tolk_transfer_destroy(tolk_transfer *transfer);
-/* Submit it: dst's queue waits for what writes the source. */
+/* Submit it: dst's queue waits for what writes the source. Errors: as tolk_buffer_copy(). */
 TOLK_API tolk_status tolk_transfer_run(tolk_transfer *transfer, tolk_error *err);
 /* What is in the merge buffer, as n elements of dtype, for a scope whose merge node is `node`.
  * Owner: the caller, tolk_buffer_unref(). Errors: TOLK_E_NOT_FOUND (the scope promises another node
- * or none; nothing was merged yet), TOLK_E_RANGE. */
+ * or none; nothing was merged yet, or another node since), TOLK_E_RANGE. */
 TOLK_API tolk_status tolk_scope_merge_buffer(tolk_scope *scope, uint64_t node, tolk_dtype dtype,
                                              size_t n, tolk_buffer **out, tolk_error *err);
 

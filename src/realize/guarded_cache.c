@@ -281,6 +281,23 @@ tolk_status tk_guarded_cache_evict_device(tk_guarded_cache *c, uint64_t device, 
     return destroy_all(c, taken, err);
 }
 
+tolk_status tk_guarded_cache_drop(tk_guarded_cache *c, const tk_guarded_cache_key *key,
+                                  tolk_error *err) {
+    entry *taken = NULL;
+    pthread_mutex_lock(&c->lock);
+    for (entry **at = bucket_of(c, key); *at; at = &(*at)->next)
+        if (memcmp(&(*at)->key, key, sizeof *key) == 0) {
+            taken = *at;
+            *at = taken->next;
+            taken->next = NULL;
+            c->stored--;
+            c->destroyed++;
+            break;
+        }
+    pthread_mutex_unlock(&c->lock);
+    return destroy_all(c, taken, err);
+}
+
 tolk_status tk_guarded_cache_clear(tk_guarded_cache *c, tolk_error *err) {
     pthread_mutex_lock(&c->lock);
     for (entry *e = c->building; e; e = e->next)

@@ -44,6 +44,9 @@ void tk_guarded_cache_destroy(tk_guarded_cache *c);
 tolk_status tk_guarded_cache_find_or_build(tk_guarded_cache *c, const tk_guarded_cache_key *key,
                                            uint64_t device, tk_guarded_cache_build build,
                                            void *user, void **value, tolk_error *err);
+/* Take out one value, if it is there. Errors: of destroy. */
+tolk_status tk_guarded_cache_drop(tk_guarded_cache *c, const tk_guarded_cache_key *key,
+                                  tolk_error *err);
 /* All values are destroyed; the first failure is returned. */
 tolk_status tk_guarded_cache_evict_device(tk_guarded_cache *c, uint64_t device, tolk_error *err);
 tolk_status tk_guarded_cache_clear(tk_guarded_cache *c, tolk_error *err);

@@ -113,6 +113,32 @@ void tk_natives_destroy(tolk_ctx *ctx, struct tk_natives *natives) {
     tk_alloc_free(&ctx->al, natives, sizeof *natives);
 }
 
+/* What names a kernel in the cache. Beside the source only the environment says something about the
+ * code; the rest are the defaults. number: of the registration of a function, whose source is "".
+ */
+static tk_guarded_cache_key key_of(tolk_ctx *ctx, uint64_t uid, const char *name,
+                                   const char *source, uint64_t number) {
+    const char *target = number ? NULL : tk_env_get(ctx, "TOLK_CPU");
+    const char *tier = number ? NULL : tk_env_get(ctx, "TOLK_TIER");
+    char id[24], registered[24];
+    snprintf(id, sizeof id, "%llu", (unsigned long long)uid);
+    snprintf(registered, sizeof registered, "%llu", (unsigned long long)number);
+    const char *const options[][2] = {
+        {"target", target ? target : ""}, {"tier", tier ? tier : ""}, {"registered", registered}};
+    return tk_guarded_cache_key_make(id, name, source, options, sizeof options / sizeof *options);
+}
+
+/* Kernels of a registration that nobody can ask for any more leave the cache. */
+static void drop_kernels(tk_realize *r, const char *name, uint64_t number) {
+    pthread_mutex_lock(&r->lock);
+    uint64_t last = r->last_uid;
+    pthread_mutex_unlock(&r->lock);
+    for (uint64_t uid = 1; number && uid <= last; uid++) {
+        tk_guarded_cache_key key = key_of(r->ctx, uid, name, "", number);
+        (void)tk_guarded_cache_drop(r->kernels, &key, NULL);
+    }
+}
+
 /* Under the lock of names. */
 static native *find_native(struct tk_natives *n, const char *name) {
     for (size_t i = 0; i < n->list.n; i++)
@@ -135,6 +161,7 @@ tolk_status tolk_kernel_register(tolk_ctx *ctx, const char *name, tolk_native_fn
     pthread_mutex_lock(&r->names);
     struct tk_natives *n = r->natives;
     native *old = find_native(n, name);
+    uint64_t gone = old ? old->number : 0;
     if (old && fn) {
         old->fn = fn;
         old->user = user;
@@ -151,6 +178,7 @@ tolk_status tolk_kernel_register(tolk_ctx *ctx, const char *name, tolk_native_fn
     }
     pthread_mutex_unlock(&r->names);
     tk_strbuf_text_free(&ctx->al, copy);
+    drop_kernels(r, name, gone);
     return st;
 }
 
@@ -279,16 +307,7 @@ tolk_status tolk_kernel_compile(tolk_device *device, const char *name, const cha
                               "tolk_kernel_compile: source is NULL, and no function has the name "
                               "\"%.60s\"",
                               name);
-    /* All that the environment may say about the code; the rest are the defaults. */
-    const char *target = tk_env_get(ctx, "TOLK_CPU"), *tier = tk_env_get(ctx, "TOLK_TIER");
-    char id[24], registered[24];
-    snprintf(id, sizeof id, "%llu", (unsigned long long)uid);
-    snprintf(registered, sizeof registered, "%llu", (unsigned long long)number);
-    const char *const options[][2] = {{"target", target && !b.fn ? target : ""},
-                                      {"tier", tier && !b.fn ? tier : ""},
-                                      {"registered", registered}};
-    tk_guarded_cache_key key = tk_guarded_cache_key_make(id, name, b.fn ? "" : source, options,
-                                                         sizeof options / sizeof *options);
+    tk_guarded_cache_key key = key_of(ctx, uid, name, b.fn ? "" : source, number);
     void *value;
     TK_TRY(tk_guarded_cache_find_or_build(r->kernels, &key, uid, b.fn ? build_native : build_source,
                                           &b, &value, err));

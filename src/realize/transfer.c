@@ -52,6 +52,12 @@ static tolk_status resolve(tolk_transfer *t, const tolk_scope *dst, const tolk_s
         return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE,
                               "node %llu: the source has %zu bytes, the destination %zu",
                               (unsigned long long)t->node, from.bytes, to.bytes);
+    if (from.dtype != to.dtype || from.elem_bytes != to.elem_bytes)
+        return tk_status_fail(err, TOLK_E_DTYPE, TK_NO_NODE,
+                              "node %llu: the source is %s of %zu bytes each, the destination %s "
+                              "of %zu",
+                              (unsigned long long)t->node, tolk_dtype_name(from.dtype),
+                              from.elem_bytes, tolk_dtype_name(to.dtype), to.elem_bytes);
     return TOLK_OK;
 }
 

@@ -492,6 +492,35 @@ static void test_value_in_use_outlives_the_cache(void **state) {
     stop();
 }
 
+static void test_drop_takes_out_one(void **state) {
+    (void)state;
+    start(true);
+    for (int i = 0; i < 2000; i++) { /* more than there are buckets */
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        maker m = {.number = i, .bad = i == 7};
+        assert_int_equal(number_of(name, 1, &m), i);
+    }
+    for (int i = 0; i < 2000; i += 7) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        tk_guarded_cache_key key = key_of(name);
+        tolk_error err = TOLK_ERROR_INIT;
+        assert_int_equal(tk_guarded_cache_drop(c, &key, &err), i == 7 ? TOLK_E_IO : TOLK_OK);
+        assert_int_equal(tk_guarded_cache_drop(c, &key, &err), TOLK_OK); /* it is not there */
+    }
+    check_conserved();
+    assert_int_equal(tk_guarded_cache_length(c), 2000 - 286);
+    for (int i = 0; i < 2000; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        maker m = {.number = -i};
+        assert_int_equal(number_of(name, 1, &m), i % 7 ? i : -i);
+    }
+    check_conserved();
+    stop();
+}
+
 static void test_counts(void **state) {
     (void)state;
     start(true);
@@ -566,6 +595,7 @@ int main(void) {
         cmocka_unit_test(test_failed_build_is_not_remembered),
         cmocka_unit_test(test_build_may_use_the_cache),
         cmocka_unit_test(test_value_in_use_outlives_the_cache),
+        cmocka_unit_test(test_drop_takes_out_one),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_build_goes_on_in_the_child_of_a_fork),
         cmocka_unit_test(test_out_of_memory),

@@ -499,6 +499,20 @@ static void test_registration_outlives_a_clear_and_can_be_taken_away(void **stat
     assert_int_equal(c.calls, 3);
 }
 
+static void test_registrations_leave_nothing_behind(void **state) {
+    (void)state;
+    call c = {0};
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(tolk_kernel_register(r.ctx, "f", record, &c, NULL), TOLK_OK);
+        assert_int_equal(tolk_run(i % 2 ? d0 : d1, "f", NULL, NULL, NULL, NULL, 0, NULL), TOLK_OK);
+        assert_int_equal(tolk_device_await(i % 2 ? d0 : d1, NULL), TOLK_OK);
+        assert_int_equal(stats().entries, 1);
+    }
+    assert_int_equal(tolk_kernel_register(r.ctx, "f", NULL, NULL, NULL), TOLK_OK);
+    assert_int_equal(stats().entries, 0);
+    assert_int_equal(c.calls, 100);
+}
+
 static void test_failing_function_stops_its_queue(void **state) {
     (void)state;
     call c = {.result = TOLK_E_IO};
@@ -610,6 +624,7 @@ int main(void) {
         TEST(test_null_arguments),
         TEST(test_registered_function_comes_before_the_source),
         TEST(test_registration_outlives_a_clear_and_can_be_taken_away),
+        TEST(test_registrations_leave_nothing_behind),
         TEST(test_failing_function_stops_its_queue),
         TEST(test_function_refuses_buffers_of_another_device),
         cmocka_unit_test(test_out_of_memory),

@@ -372,7 +372,7 @@ static void test_O09_copy_to_a_scope_that_lacks_the_node(void **state) {
     tolk_scope_unref(dst);
 }
 
-static void test_sizes_that_differ(void **state) {
+static void test_sizes_and_dtypes_that_differ(void **state) {
     (void)state;
     tolk_scope *src = scope_of(d1), *dst = scope_of(d0);
     bind_two(src, 1, 5, 6);
@@ -381,6 +381,13 @@ static void test_sizes_that_differ(void **state) {
     tolk_transfer *t = NULL;
     assert_int_equal(tolk_transfer_create(dst, src, 1, 0, &t, NULL, &err), TOLK_E_RANGE);
     assert_string_equal(err.msg, "node 1: the source has 8 bytes, the destination 12");
+    tolk_buffer_unref(to);
+    assert_int_equal(tolk_alloc_i32(d0, 2, &to, NULL), TOLK_OK);
+    assert_int_equal(tolk_scope_bind(src, 2, tolk_scope_find(src, 1), NULL), TOLK_OK);
+    assert_int_equal(tolk_scope_bind(dst, 2, to, NULL), TOLK_OK);
+    assert_int_equal(tolk_transfer_create(dst, src, 2, 0, &t, NULL, &err), TOLK_E_DTYPE);
+    assert_string_equal(err.msg, "node 2: the source is f32 of 4 bytes each, the destination i32 "
+                                 "of 4");
     tolk_buffer_unref(to);
     tolk_scope_unref(src);
     tolk_scope_unref(dst);
@@ -576,7 +583,7 @@ int main(void) {
         BOTH(test_O08_two_devices_accumulate),
         BOTH(test_O08_merge_once),
         BOTH(test_O09_copy_to_a_scope_that_lacks_the_node),
-        TEST(test_sizes_that_differ),
+        TEST(test_sizes_and_dtypes_that_differ),
         TEST(test_merge_of_what_was_never_written),
         BOTH(test_merge_buffer_grows_and_holds_one_node),
         BOTH(test_threads_merge_on_one_device),
