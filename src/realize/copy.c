@@ -124,7 +124,7 @@ static tolk_status copy_host(const char *call, tolk_buffer *b, size_t offset, vo
     c.piece.bytes = bytes;
     tk_use use = {c.piece.memory, c.piece.offset, c.piece.offset + bytes, in};
     tolk_status st;
-    if (tk_queue_is_inside(q)) {
+    if (tk_queue_task(q)) {
         st = join_host(&c, &use, err);
     } else if (tk_memory_enter(info.device->ctx, &use, 1, q)) {
         st = move_host(&c, err);

@@ -532,14 +532,9 @@ bool tk_memory_join(tolk_ctx *ctx, const tk_use *uses, size_t n, tk_queue *q) {
     tk_memory_order_lock(ctx);
     bool in = !tk_memory_hazards(uses, n, q, &point, 1);
     if (in)
-        tk_memory_used(uses, n, q, tk_queue_now(q));
+        tk_memory_used(uses, n, q, tk_queue_task(q));
     tk_memory_order_unlock(ctx);
     return in;
-}
-
-/* Is it the task that this thread is inside of? All before that one are done. */
-static bool is_own_task(tk_point p) {
-    return tk_queue_is_inside(p.queue) && tk_queue_done(p.queue, p.ticket - 1);
 }
 
 tolk_status tk_memory_wait(const tk_use *use, tolk_error *err) {
@@ -551,7 +546,7 @@ tolk_status tk_memory_wait(const tk_use *use, tolk_error *err) {
                                 0, POINTS);
         tk_memory_order_unlock(ctx);
         for (size_t i = 0; i < n; i++)
-            if (!is_own_task(points[i]))
+            if (points[i].ticket > tk_queue_task(points[i].queue))
                 TK_TRY(tk_queue_wait(points[i].queue, points[i].ticket, err));
         if (n < POINTS)
             return TOLK_OK;

@@ -82,7 +82,8 @@ void tk_queue_leave(tk_queue *q, tolk_status st, const tolk_error *err, const ch
 
 /* Is this thread inside of a command of q: between enter and leave, in its task or its release? */
 bool tk_queue_is_inside(const tk_queue *q);
-
+/* The ticket of that command; 0: inside of none. All before it are done. */
+uint64_t tk_queue_task(const tk_queue *q);
 /* The point of everything submitted so far. */
 uint64_t tk_queue_now(const tk_queue *q);
 /* Is the ticket done? No lock. False for one that was discarded until the queue recovers. */

@@ -22,6 +22,11 @@ bool tk_queue_is_inside(const tk_queue *q) {
     return false;
 }
 
+uint64_t tk_queue_task(const tk_queue *q) {
+    return tk_queue_is_inside(q) ? atomic_load_explicit(&q->completed, memory_order_relaxed) + 1
+                                 : 0;
+}
+
 bool tk_queue_is_in_task(void) {
     return innermost != NULL;
 }
