@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cpu/cpu_memory.h"
 
+#include "base/poison.h"
+
 #include <string.h>
 
 /* What the allocator of the context returned, in the bytes before an aligned address. */
@@ -8,28 +10,28 @@ typedef struct origin {
     void *at;
 } origin;
 
-/* Aligned to 16 comes from the allocator; so the next multiple of the alignment lies one alignment
- * on at most, and the origin fits before it. */
-static bool whole_size(size_t bytes, size_t alignment, size_t *whole) {
-    return tk_add_size(bytes, alignment, whole);
-}
-
+/* The allocator aligns to 16; so the next multiple of the alignment lies 16 bytes on at least,
+ * where the origin fits, and one alignment on at most. */
 static void *alloc(tolk_device *device, size_t bytes, size_t alignment) {
     size_t whole;
-    if (!whole_size(bytes, alignment, &whole))
+    if (!tk_add_size(bytes, alignment, &whole))
         return NULL;
     void *at = tk_alloc(&device->ctx->al, whole);
     if (!at)
         return NULL;
     uintptr_t aligned = ((uintptr_t)at + alignment) & ~(uintptr_t)(alignment - 1);
     ((origin *)aligned)[-1].at = at;
+    /* What follows is the allocator's still, but nobody's. */
+    uintptr_t end = aligned + bytes;
+    TK_POISON((void *)end, (uintptr_t)at + whole - end);
     return (void *)aligned;
 }
 
 static void release(tolk_device *device, void *at, size_t bytes, size_t alignment) {
-    size_t whole;
-    if (whole_size(bytes, alignment, &whole))
-        tk_alloc_free(&device->ctx->al, ((origin *)at)[-1].at, whole);
+    void *whole_at = ((origin *)at)[-1].at;
+    size_t whole = bytes + alignment; /* it did fit */
+    TK_UNPOISON(whole_at, whole);
+    tk_alloc_free(&device->ctx->al, whole_at, whole);
 }
 
 static tolk_status copyin(tolk_device *device, void *dst, const void *host, size_t bytes,

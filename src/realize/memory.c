@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/poison.h"
 #include "base/status.h"
 #include "realize/pool.h"
 #include "realize/realize.h"
@@ -12,18 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAS_ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(HAS_ASAN)
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
-#endif
 
 enum { ALIGN = 64, POISON = 0xcb, LEAKS_LISTED = 20, POINTS = 16 };
 
@@ -151,7 +140,7 @@ static void give_back(tk_memory *m) {
             m->release(m->user);
     } else {
         if (ops_of(book)->host_visible)
-            ASAN_UNPOISON_MEMORY_REGION(m->at, m->bytes);
+            TK_UNPOISON(m->at, m->bytes);
         ops_of(book)->release(book->device, m->at, raw_bytes(m), m->alignment);
     }
     tk_uses_fini(&m->uses, al);
@@ -207,7 +196,7 @@ static tk_memory *kept_find(tk_book *book, size_t bytes, size_t alignment, uint3
     }
     pthread_mutex_unlock(&book->lock);
     if (m && ops_of(book)->host_visible)
-        ASAN_UNPOISON_MEMORY_REGION(m->at, m->bytes);
+        TK_UNPOISON(m->at, m->bytes);
     return m;
 }
 
@@ -317,7 +306,7 @@ void tk_memory_unref(tk_memory *m) {
         poison(m);
     bool keep = !m->external && !(m->flags & TK_MEMORY_NO_REUSE);
     if (keep && ops_of(book)->host_visible)
-        ASAN_POISON_MEMORY_REGION(m->at, m->bytes);
+        TK_POISON(m->at, m->bytes);
     tk_memory *out = NULL;
     pthread_mutex_lock(&book->lock);
     live_remove(book, m);

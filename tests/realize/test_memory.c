@@ -463,6 +463,50 @@ static void test_threads_allocate_and_free(void **state) {
     assert_int_equal(f.live, 0);
 }
 
+static int in_the_child(void *arg) {
+    tolk_buffer *b = arg, *n, *v;
+    uint8_t x[64] = {1, 2, 3}, y[64] = {0};
+    tolk_device *d = tk_buffer_device(b);
+    int bad = tolk_buffer_copyout(b, 0, y, 64, NULL) != TOLK_OK || y[0] != 9;
+    bad = bad * 2 + (tolk_buffer_create(d, TOLK_U8, 64, NULL, &n, NULL) != TOLK_OK);
+    bad = bad * 2 + (tolk_buffer_copyin(n, 0, x, 64, NULL) != TOLK_OK);
+    bad = bad * 2 + (tolk_buffer_copy(b, n, NULL) != TOLK_OK);
+    bad = bad * 2 + (tolk_buffer_view(b, 0, TOLK_U8, 4, &v, NULL) != TOLK_OK);
+    bad = bad * 2 + (tolk_buffer_copyout(v, 0, y, 4, NULL) != TOLK_OK || memcmp(x, y, 4) != 0);
+    tolk_buffer_unref(v);
+    tolk_buffer_unref(n);
+    bad = bad * 2 + (tolk_pool_alloc(d, 0, 64, 64, TOLK_POOL_DEFAULT, NULL) != TOLK_OK);
+    return bad;
+}
+
+static _Atomic bool stop_churning;
+static void *churn_until(void *arg) {
+    while (!stop_churning)
+        churn(arg);
+    return NULL;
+}
+
+/* A child of a process whose threads were in the middle of everything. */
+static void test_memory_in_the_child_of_a_fork(void **state) {
+    (void)state;
+    open_fake(NULL);
+    tolk_buffer *b;
+    uint8_t x[64];
+    memset(x, 9, sizeof x);
+    assert_int_equal(tolk_buffer_create(dev, TOLK_U8, 64, NULL, &b, NULL), TOLK_OK);
+    assert_int_equal(tolk_buffer_copyin(b, 0, x, 64, NULL), TOLK_OK);
+    pthread_t t[3];
+    stop_churning = false;
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, churn_until, (void *)(i + 1)), 0);
+    for (int i = 0; i < (TK_TEST_TSAN ? 3 : 40); i++)
+        assert_int_equal(tk_test_child(in_the_child, b, 20), 0);
+    stop_churning = true;
+    for (int i = 0; i < 3; i++)
+        pthread_join(t[i], NULL);
+    tolk_buffer_unref(b);
+}
+
 static void test_a_hit_takes_less_than_a_microsecond(void **state) {
     (void)state;
     open_fake(NULL);
@@ -507,6 +551,7 @@ int main(void) {
         T(test_oom_of_memory),
         T(test_leaks_are_listed_by_label_and_freed),
         T(test_threads_allocate_and_free),
+        T(test_memory_in_the_child_of_a_fork),
         T(test_a_hit_takes_less_than_a_microsecond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
