@@ -92,6 +92,7 @@ static tolk_status queue_host(const host_copy *like, const tk_use *use, const ch
 
 /* By the thread itself, as a part of the task that it is inside of. */
 static tolk_status join_host(const host_copy *c, const tk_use *use, tolk_error *err) {
+    TK_TRY(tk_queue_check(queue_of(c->device), err)); /* a release of what was dropped asks, too */
     do
         TK_TRY(tk_memory_wait(use, err));
     while (!tk_memory_join(c->device->ctx, use, 1, queue_of(c->device)));

@@ -404,6 +404,10 @@ bool tk_queue_done(const tk_queue *q, uint64_t ticket) {
     return atomic_load_explicit(&q->completed, memory_order_acquire) >= ticket;
 }
 
+bool tk_queue_is_closed(const tk_queue *q) {
+    return atomic_load_explicit(&q->closed, memory_order_acquire);
+}
+
 bool tk_queue_idle(const tk_queue *q) {
     return atomic_load_explicit(&q->pending, memory_order_acquire) == 0;
 }

@@ -88,6 +88,8 @@ uint64_t tk_queue_task(const tk_queue *q);
 uint64_t tk_queue_now(const tk_queue *q);
 /* Is the ticket done? No lock. False for one that was discarded until the queue recovers. */
 bool tk_queue_done(const tk_queue *q, uint64_t ticket);
+/* Was it closed? Then nothing of it runs any more. No lock. */
+bool tk_queue_is_closed(const tk_queue *q);
 /* Wait for it. Errors: as tolk_event_sync. What is discarded was released when this returns. */
 tolk_status tk_queue_wait(tk_queue *q, uint64_t ticket, tolk_error *err);
 /* Wait for all that was submitted so far, also where the queue is stopped: then with its error. */

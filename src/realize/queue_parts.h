@@ -58,7 +58,8 @@ struct tk_queue {
     _Atomic bool discarding;               /* it releases what was behind a failed command */
     _Atomic bool ending;                   /* the worker is to end */
     bool by_worker;                        /* the runner is the worker */
-    bool stopped, closing, closed;
+    bool stopped, closing;
+    _Atomic bool closed;
     bool forked, lost; /* in a child of a fork; with work under way */
     bool has_worker, worker_sleeps;
     pthread_t worker;

@@ -27,8 +27,10 @@ void *tk_uses_move(tk_uses *u, tk_uses_record *room, uint32_t cap, size_t *old_b
     return old;
 }
 
+/* What a stopped queue dropped is never done, but it does not run either once the queue is closed.
+ */
 static bool is_over(const tk_uses_record *r) {
-    return tk_queue_done(r->until.queue, r->until.ticket);
+    return tk_queue_done(r->until.queue, r->until.ticket) || tk_queue_is_closed(r->until.queue);
 }
 
 /* Add the point to out, or put off the one of its queue. */

@@ -314,6 +314,25 @@ static void test_zeros_of_a_pool_wait_for_readers(void **state) {
     tolk_buffer_unref(dst);
 }
 
+/* A device that is destroyed with work that it never did is no reason to wait for ever. */
+static void test_a_destroyed_device_holds_nobody_up(void **state) {
+    (void)state;
+    tolk_buffer *src = filled(d[0], 64, 1), *dst = filled(d[1], 64, 2);
+    gate g;
+    gate_close(&g, d[1]);
+    assert_int_equal(tolk_queue_submit(d[1], fail_task, NULL, NULL, "bad", &err), TOLK_OK);
+    assert_int_equal(tolk_buffer_copy(dst, src, &err), TOLK_OK);
+    gate_open(&g);
+    assert_int_equal(tolk_device_await(d[1], &err), TOLK_E_IO);
+    assert_int_equal(overwrite(src, &err), TOLK_E_IO); /* as long as it might still be asked for */
+    assert_int_equal(tolk_device_recover(d[0], &err), TOLK_OK);
+    assert_int_equal(tolk_device_destroy(d[1], &err), TOLK_E_IO);
+    assert_int_equal(overwrite(src, &err), TOLK_OK);
+    expect(src, 9);
+    tolk_buffer_unref(src);
+    tolk_buffer_unref(dst);
+}
+
 /* Many queues on one memory: more than the records that it comes with. */
 static void test_many_queues_read_one_buffer(void **state) {
     (void)state;
@@ -449,6 +468,7 @@ int main(void) {
         T(test_a_read_waits_for_the_writer),
         T(test_a_chain_of_copies_over_three_queues),
         T(test_zeros_of_a_pool_wait_for_readers),
+        T(test_a_destroyed_device_holds_nobody_up),
         T(test_many_queues_read_one_buffer),
         T(test_random_copies_keep_the_order_of_submission),
         T(test_threads_see_whole_copies),
