@@ -367,10 +367,11 @@ static void test_scalar_out_of_its_bounds(void **state) {
 
 /* ---- many ---- */
 
-/* y = x2 + x3 + ... for more arguments than a launch keeps on its stack. */
-static void test_many_arguments(void **state) {
-    (void)state;
-    enum { INPUTS = 40 };
+enum { INPUTS = 40 };
+
+/* y = x0 a0 + x1 a1 + ..., more arguments than a launch keeps on its stack: y in slot 0, each x
+ * and a behind it. */
+static const char *many_text(void) {
     static char text[16384];
     int n = snprintf(text, sizeof text,
                      "tolk.uop 1\n%%0 = const index 16\n%%1 = param f32 (%%0) {slot=0}\n"
@@ -388,6 +389,11 @@ static void test_many_arguments(void **state) {
              "%%1000 = index f32 (%%1, %%2)\n%%1001 = store void (%%1000, %%%d)\n"
              "%%1002 = end void (%%1001, %%2)\n%%1003 = sink void (%%1002) {name=\"many\"}\n",
              10 * INPUTS + 5);
+    return text;
+}
+
+static void test_many_arguments(void **state) {
+    (void)state;
     tolk_buffer *y = floats(d0, N, -1), *x[INPUTS];
     tolk_args *a = args_of(&r);
     float want = 0;
@@ -399,13 +405,51 @@ static void test_many_arguments(void **state) {
     }
     assert_int_equal(tolk_args_buffer(a, 0, y, NULL), TOLK_OK);
     tolk_error err = TOLK_ERROR_INIT;
-    if (tolk_run(d0, "many", text, a, NULL, NULL, 0, &err))
+    if (tolk_run(d0, "many", many_text(), a, NULL, NULL, 0, &err))
         fail_msg("%s", err.msg);
     check_floats(y, want);
     tolk_args_destroy(a);
     for (int i = 0; i < INPUTS; i++)
         tolk_buffer_unref(x[i]);
     tolk_buffer_unref(y);
+}
+
+static char *folder;
+
+static tolk_status no_memory_for_many(const tolk_allocator *al, void *user) {
+    (void)user;
+    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
+    o.allocator = al;
+    o.cache_dir = folder;
+    o.no_environment = 1;
+    tolk_ctx *ctx = NULL;
+    tolk_device *d = NULL;
+    tolk_args *a = NULL;
+    tolk_buffer *x = NULL, *y = NULL;
+    tolk_status st = tolk_ctx_create(&o, &ctx, NULL);
+    st = st ? st : tolk_device_open(ctx, "CPU", &d, NULL);
+    st = st ? st : tolk_args_create(ctx, &a, NULL);
+    st = st ? st : tolk_alloc_f32(d, N, &x, NULL);
+    st = st ? st : tolk_alloc_f32(d, N, &y, NULL);
+    st = st ? st : tolk_args_buffer(a, 0, y, NULL);
+    for (uint32_t i = 0; i < INPUTS; i++) {
+        st = st ? st : tolk_args_buffer(a, 2 * i + 1, x, NULL);
+        st = st ? st : tolk_args_f32(a, 2 * i + 2, 1, NULL);
+    }
+    st = st ? st : tolk_run(d, "many", many_text(), a, NULL, NULL, 0, NULL);
+    st = st ? st : tolk_device_await(d, NULL);
+    tolk_args_destroy(a);
+    tolk_buffer_unref(x);
+    tolk_buffer_unref(y);
+    tolk_ctx_destroy(ctx);
+    return st;
+}
+
+static void test_out_of_memory_for_many_arguments(void **state) {
+    (void)state;
+    folder = rt_mkdir();
+    tk_test_oom(no_memory_for_many, NULL);
+    rt_rmdir(folder);
 }
 
 static tolk_status no_memory_in(const tolk_allocator *al, void *user) {
@@ -451,6 +495,7 @@ int main(void) {
         TEST(test_float_scalars_are_of_their_dtype),
         TEST(test_scalar_out_of_its_bounds),
         TEST(test_many_arguments),
+        cmocka_unit_test(test_out_of_memory_for_many_arguments),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -469,7 +469,7 @@ static void test_THR_01_child_of_a_fork_runs_small_launches(void **state) {
 
 static char *folder;
 
-/* A launch that is queued, with more arguments than the stack has room for. */
+/* A launch that is queued. */
 static tolk_status no_memory_in(const tolk_allocator *al, void *user) {
     (void)user;
     tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
