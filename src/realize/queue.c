@@ -29,12 +29,6 @@ void tk_queue_unlock(tk_queue *q) {
     pthread_mutex_unlock(&q->lock);
 }
 
-static void make_locks(tk_queue *q) {
-    pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->work, NULL);
-    pthread_cond_init(&q->progress, NULL);
-}
-
 /* ---- making and ending ---- */
 
 static tk_failure *new_failure(const tk_queue *q) {
@@ -63,7 +57,9 @@ tolk_status tk_queue_create(tolk_ctx *ctx, const char *name, bool inline_only, u
     }
     atomic_init(&q->refs, 1);
     atomic_init(&q->forks, tk_fork_count());
-    make_locks(q);
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->work, NULL);
+    pthread_cond_init(&q->progress, NULL);
     *out = q;
     return TOLK_OK;
 }
@@ -151,14 +147,23 @@ tolk_status tk_queue_close(tk_queue *q, tolk_error *err) {
  * behind. */
 static void make_anew(tk_queue *q) {
     bool held = pthread_mutex_trylock(&q->lock) != 0;
-    make_locks(q);
+    if (held)
+        pthread_mutex_init(&q->lock, NULL);
+    else
+        pthread_mutex_unlock(&q->lock);
+    pthread_cond_init(&q->work, NULL);
+    pthread_cond_init(&q->progress, NULL);
     bool mine = atomic_load(&q->busy) && !q->by_worker && tk_queue_is_inside(q);
-    uint64_t pending = atomic_load(&q->pending), submitted = atomic_load(&q->submitted),
-             open = submitted - atomic_load(&q->completed);
+    uint64_t open = atomic_load(&q->submitted) - atomic_load(&q->completed);
     q->forked = true;
     q->closing = q->closed; /* whoever was closing it is not here */
-    if (pending != mine || (!q->stopped && open != mine))
-        q->lost = true;
+    /* A command is there from the moment that it has its ticket. Of a stopped queue the tickets
+     * stay open: what counts is whether all was released. */
+    q->lost = q->lost || (q->stopped ? atomic_load(&q->pending) != 0 : open != mine);
+    if (!q->lost)
+        atomic_store(&q->pending, mine);
+    else if (atomic_load(&q->pending) == 0)
+        atomic_store(&q->pending, 1); /* it is not idle, and never will be */
     q->has_worker = q->worker_sleeps = false;
     q->sleepers = 0;
     q->wake_at = UINT64_MAX;
