@@ -31,16 +31,20 @@ typedef enum fake_call {
     FAKE_CALLS
 } fake_call;
 
+enum { FAKE_DEVICES = 4 };
+
 /* One family. */
 typedef struct fake {
     tk_backend backend;
     tk_memory_ops ops;
     uint32_t devices;
-    _Atomic int calls[FAKE_CALLS]; /* so far */
-    _Atomic int fail[FAKE_CALLS];  /* the call of this number fails, from 1; 0: none */
-    _Atomic size_t live;           /* bytes allocated now */
-    _Atomic size_t most;           /* moved by one call */
-    size_t room;                   /* most bytes of live; 0: no limit */
+    _Atomic int calls[FAKE_CALLS];       /* so far */
+    _Atomic int fail[FAKE_CALLS];        /* the call of this number fails, from 1; 0: none */
+    _Atomic size_t live;                 /* bytes allocated now */
+    _Atomic size_t most;                 /* moved by one call */
+    size_t room;                         /* most bytes of live; 0: no limit */
+    tolk_status count_fails, open_fails; /* TOLK_OK: they do not */
+    tolk_limits limits[FAKE_DEVICES];
 } fake;
 
 /* What is out of sight has addresses that nobody can read. */
@@ -112,20 +116,25 @@ static __attribute__((unused)) tolk_status fake_transfer(tolk_device *dst, void 
 }
 static __attribute__((unused)) tolk_status fake_count(tolk_ctx *ctx, void *family, uint32_t *n,
                                                       tolk_error *err) {
-    (void)ctx, (void)err;
-    *n = ((fake *)family)->devices;
+    (void)ctx;
+    const fake *f = family;
+    if (f->count_fails)
+        return tk_status_fail(err, f->count_fails, TK_NO_NODE, "the fake cannot be counted");
+    *n = f->devices;
     return TOLK_OK;
 }
 static __attribute__((unused)) tolk_status fake_open(tolk_device *d, void *family, uint32_t ordinal,
                                                      tolk_error *err) {
-    (void)ordinal, (void)err;
+    const fake *f = family;
+    if (f->open_fails)
+        return tk_status_fail(err, f->open_fails, TK_NO_NODE, "fake %u cannot be opened", ordinal);
     d->state = family;
     return TOLK_OK;
 }
 static __attribute__((unused)) void fake_limits(tolk_ctx *ctx, void *family, uint32_t ordinal,
                                                 tolk_limits *out) {
-    (void)ctx, (void)family, (void)ordinal;
-    memset(out, 0, sizeof *out);
+    (void)ctx;
+    *out = ((const fake *)family)->limits[ordinal];
 }
 static __attribute__((unused)) void fake_debug_info(const tolk_device *d, tk_strbuf *sb) {
     (void)d;
@@ -139,7 +148,7 @@ static __attribute__((unused)) void fake_destroy(tolk_device *d) {
 static __attribute__((unused)) tolk_status fake_try_add(tolk_ctx *ctx, fake *f, const char *name,
                                                         uint32_t n, bool visible, bool transfers) {
     memset(f, 0, sizeof *f);
-    f->devices = n;
+    f->devices = n; /* more than FAKE_DEVICES have no limits to ask for */
     f->ops = (tk_memory_ops){.host_visible = visible,
                              .alloc = fake_alloc,
                              .release = fake_release,

@@ -3,10 +3,8 @@
  * Which devices there are: names, indices, families of several priorities, limits, what a reset and
  * the end of a device change. S18-S22, O12, O14 are numbers of the behaviour notes' checklist.
  */
+#include "fake.h"
 #include "support/runtime.h"
-#include "support/tk_fake.h"
-
-#include <pthread.h>
 
 static rt r;
 
@@ -18,15 +16,28 @@ static void open_n(uint32_t n) {
     rt_open(&r, NULL, &o);
 }
 
-/* The same, and n families that are added before any device is looked for. */
-static void open_with(uint32_t cpus, tk_fake *f, size_t n) {
+/* A family that a test makes up. */
+typedef struct row {
+    const char *framework;
+    int priority;
+    uint32_t devices;
+} row;
+static fake f[8];
+
+static void add(fake *to, const row *family) {
+    fake_add(r.ctx, to, family->framework, family->devices, true, true);
+    to->backend.priority = family->priority;
+}
+
+/* The same, and n families, which are f, that are added before any device is looked for. */
+static void open_with(uint32_t cpus, const row *rows, size_t n) {
     tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
     o.cpu_devices = cpus;
     o.no_environment = o.no_disk_cache = 1;
     memset(&r, 0, sizeof r);
     assert_int_equal(tolk_ctx_create(&o, &r.ctx, NULL), TOLK_OK);
     for (size_t i = 0; i < n; i++)
-        tk_fake_add(r.ctx, &f[i]);
+        add(&f[i], &rows[i]);
 }
 
 static tolk_device *opened(const char *name) {
@@ -68,16 +79,15 @@ static void test_names_of_several_cpu_devices(void **state) {
 
 static void test_S19_a_failing_probe_means_absent_and_no_memory_is_told(void **state) {
     (void)state;
-    tk_fake f[] = {{.backend = {.framework = "AAA", .priority = 100}, .devices = 2},
-                   {.backend = {.framework = "BBB", .priority = 90}, .devices = 1}};
+    static const row rows[] = {{"AAA", 100, 2}, {"BBB", 90, 1}};
+    open_with(1, rows, 2);
     f[0].count_fails = TOLK_E_IO;
-    open_with(1, f, 2);
     no_device("AAA", "BBB, CPU");
     assert_int_equal(tolk_device_count(r.ctx), 2);
     rt_close(&r);
 
+    open_with(1, rows, 2);
     f[0].count_fails = TOLK_E_NOMEM;
-    open_with(1, f, 2);
     tolk_device *d;
     size_t n = 77;
     tolk_limits limits;
@@ -100,12 +110,12 @@ static void test_S19_a_failing_probe_means_absent_and_no_memory_is_told(void **s
 
 static void test_S20_S21_priorities_variants_and_predicates(void **state) {
     (void)state;
-    tk_fake f[] = {{.backend = {.framework = "CUDA/EMU", .priority = -1}, .devices = 1},
-                   {.backend = {.framework = "CUDAX", .priority = 60}, .devices = 1},
-                   {.backend = {.framework = "CUDA/C", .priority = 90}, .devices = 1},
-                   {.backend = {.framework = "CUDA/PTX", .priority = 100}, .devices = 2},
-                   {.backend = {.framework = "HIP", .priority = 80}, .devices = 0}};
-    open_with(2, f, 5);
+    static const row rows[] = {{"CUDA/EMU", -1, 1},
+                               {"CUDAX", 60, 1},
+                               {"CUDA/C", 90, 1},
+                               {"CUDA/PTX", 100, 2},
+                               {"HIP", 80, 0}};
+    open_with(2, rows, 5);
     static const char *const order[] = {"CUDA/PTX", "CUDA/PTX:1", "CUDA/C",  "CUDAX",
                                         "CPU",      "CPU:1",      "CUDA/EMU"};
     tolk_device *list[16], *d;
@@ -151,8 +161,8 @@ static void test_S20_S21_priorities_variants_and_predicates(void **state) {
 
 static void test_an_emulator_is_never_chosen(void **state) {
     (void)state;
-    tk_fake f[] = {{.backend = {.framework = "CUDA/EMU", .priority = -1}, .devices = 1}};
-    open_with(1, f, 1);
+    static const row rows[] = {{"CUDA/EMU", -1, 1}};
+    open_with(1, rows, 1);
     tolk_device *d;
     assert_int_equal(tolk_device_best(r.ctx, NULL, &d, NULL), TOLK_OK);
     assert_string_equal(tolk_device_name(d), "CPU");
@@ -192,8 +202,8 @@ static int threads_now(void) {
 
 static void test_O14_limits_are_the_least_and_start_nothing(void **state) {
     (void)state;
-    tk_fake f[] = {{.backend = {.framework = "X/A", .priority = 9}, .devices = 2},
-                   {.backend = {.framework = "X/B", .priority = 8}, .devices = 1}};
+    static const row rows[] = {{"X/A", 9, 2}, {"X/B", 8, 1}};
+    open_with(3, rows, 2);
     f[0].limits[0] = (tolk_limits){.max_threads_per_block = 1024,
                                    .max_block = {1024, 1024, 64},
                                    .max_grid = {2147483647, 65535, 65535},
@@ -215,7 +225,6 @@ static void test_O14_limits_are_the_least_and_start_nothing(void **state) {
     f[1].limits[0].total_bytes = 900;
     f[1].limits[0].max_shared_bytes = 0; /* no limit */
     f[1].limits[0].multiprocessors = 4;
-    open_with(3, f, 2);
     int threads = threads_now();
     tolk_limits x, again;
     assert_int_equal(tolk_family_limits(r.ctx, "X", &x, NULL), TOLK_OK);
@@ -243,8 +252,8 @@ static void test_O14_limits_are_the_least_and_start_nothing(void **state) {
 /* Each entry of "devices" has the same keys in the same order, their number is the devices'. */
 static void test_O12_static_properties(void **state) {
     (void)state;
-    tk_fake f[] = {{.backend = {.framework = "X", .priority = 90}, .devices = 2}};
-    open_with(2, f, 1);
+    static const row rows[] = {{"X", 90, 2}};
+    open_with(2, rows, 1);
     int threads = threads_now();
     char *text, keys[4][1024];
     size_t len, n = 0;
@@ -283,14 +292,13 @@ static void test_O12_static_properties(void **state) {
 
 static void test_S18_reset_renumbers_and_keeps_devices(void **state) {
     (void)state;
-    tk_fake f[] = {{.backend = {.framework = "X", .priority = 10}, .devices = 1},
-                   {.backend = {.framework = "Y", .priority = 90}, .devices = 1}};
-    open_with(2, f, 1);
+    static const row rows[] = {{"X", 10, 1}, {"Y", 90, 1}};
+    open_with(2, rows, 1);
     tolk_device *cpu = opened("CPU"), *x = opened("X");
     uint64_t uid = tolk_device_uid(cpu);
     assert_int_equal(tolk_device_index(cpu), 0);
     assert_int_equal(tolk_device_index(x), 2);
-    tk_fake_add(r.ctx, &f[1]);
+    add(&f[1], &rows[1]);
     assert_int_equal(tolk_device_count(r.ctx), 3); /* the table was made */
     assert_int_equal(tolk_device_reset(r.ctx, NULL), TOLK_OK);
     assert_int_equal(tolk_device_index(cpu), -1);
