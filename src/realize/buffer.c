@@ -57,7 +57,7 @@ static tolk_status element(const char *call, tolk_dtype dtype, size_t asked, siz
 /* A handle of n elements without memory. */
 static tolk_status make(const char *call, tolk_device *device, tolk_dtype dtype, size_t asked,
                         size_t n, tolk_buffer **out, tolk_error *err) {
-    size_t elem, bytes;
+    size_t elem = 0, bytes;
     tk_realize_here(device->ctx);
     TK_TRY(tk_device_check(device, err));
     if (!device->backend->memory)

@@ -122,7 +122,7 @@ tolk_status tolk_buffer_to_dlpack(tolk_buffer *buffer, const int64_t *shape, siz
     TK_TRY(tolk_buffer_map(buffer, &at, err)); /* waits */
     tk_piece p;
     TK_TRY(tk_buffer_piece(buffer, call, &p, err));
-    exported *e;
+    exported *e = NULL;
     tolk_status st = export_piece(info.device, &p, shape, rank, type, &e, err);
     tk_piece_drop(&p);
     if (st == TOLK_OK)
@@ -191,7 +191,7 @@ tolk_status tolk_buffer_from_dlpack(tolk_device *device, struct DLManagedTensorV
                               "tolk_buffer_from_dlpack: memory of device kind %d, expected that of "
                               "the CPU (%d)",
                               (int)t->device_kind, TK_DLPACK_CPU);
-    size_t type = 0, n;
+    size_t type = 0, n = 0;
     while (type < N_TYPES &&
            (types[type].code != t->dtype.code || types[type].bits != t->dtype.bits))
         type++;

@@ -284,7 +284,7 @@ static void race(bool borrowing, tolk_status allowed, void *(*other)(void *)) {
     void *failed;
     done = false;
     start(borrowing);
-    assert_int_equal(pthread_create(&t, NULL, other, &t), 0);
+    assert_int_equal(pthread_create(&t, NULL, other, &failed), 0);
     run_workers(w, allowed, 1);
     join_workers(w);
     done = true;
