@@ -142,7 +142,8 @@ TOLK_API tolk_status tolk_event_sync(tolk_event *event, tolk_error *err);
  */
 TOLK_API int tolk_event_is_done(const tolk_event *event);
 /* Let what is submitted to the device from now on wait for the event. Does not block the caller. If
- * the event's queue stops before it, so does this device's queue, with the same error. */
+ * the event's queue stops before it, so does this device's queue, with the same error.
+ * Errors: TOLK_E_DEVICE (the event is of another context), as tolk_event_record(). */
 TOLK_API tolk_status tolk_device_wait_for(tolk_device *device, tolk_event *event, tolk_error *err);
 /* NULL does nothing. Waits that were submitted keep what they need. */
 TOLK_API void tolk_event_destroy(tolk_event *event);
@@ -226,8 +227,8 @@ TOLK_API tolk_status tolk_buffer_in_pool(tolk_device *device, uint64_t pool, siz
                                          tolk_dtype dtype, size_t n, tolk_buffer **out,
                                          tolk_error *err);
 /* n elements of another buffer from byte `offset` on. A view of a view is one of its base. n may be
- * 0, offset the end. Errors: TOLK_E_RANGE, TOLK_E_FREED, TOLK_E_ARG (offset is no multiple of the
- * element). */
+ * 0, offset the end. Errors: TOLK_E_RANGE, TOLK_E_FREED, TOLK_E_ARG (they would not lie at a
+ * multiple of an element's bytes in the base, or in the pool that it lies in). */
 TOLK_API tolk_status tolk_buffer_view(tolk_buffer *base, size_t offset, tolk_dtype dtype, size_t n,
                                       tolk_buffer **out, tolk_error *err);
 /* Allocate one of a dtype with the defaults; _custom: of elements of elem_bytes. */

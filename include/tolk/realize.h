@@ -141,7 +141,8 @@ typedef struct tolk_hook_event {
     uint64_t uid;
     size_t bytes; /* RECLAIM: that are wanted */
 } tolk_hook_event;
-/* Called on the thread that causes the event, with no lock held: it may use the library. */
+/* Called on the thread that causes the event, with no lock held: it may use the library. An event
+ * of the same kind and device that a hook causes, on its thread, calls no hook. */
 typedef tolk_status (*tolk_hook_fn)(void *user, const tolk_hook_event *event, tolk_error *err);
 /* Have fn called. All hooks of a kind are called, in no particular order, also where one fails; the
  * first failure is what the call that caused it returns. *id: for tolk_hook_remove().
@@ -219,7 +220,8 @@ TOLK_API void tolk_transfer_destroy(tolk_transfer *transfer);
 TOLK_API tolk_status tolk_transfer_run(tolk_transfer *transfer, tolk_error *err);
 /* What is in the merge buffer, as n elements of dtype, for a scope whose merge node is `node`.
  * Owner: the caller, tolk_buffer_unref(). Errors: TOLK_E_NOT_FOUND (the scope promises another node
- * or none; nothing was merged yet, or another node since), TOLK_E_RANGE. */
+ * or none; nothing was merged yet, or another node since, or pool 0 was freed or replaced),
+ * TOLK_E_RANGE. */
 TOLK_API tolk_status tolk_scope_merge_buffer(tolk_scope *scope, uint64_t node, tolk_dtype dtype,
                                              size_t n, tolk_buffer **out, tolk_error *err);
 

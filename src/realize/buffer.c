@@ -185,37 +185,44 @@ tolk_status tolk_alloc_custom(tolk_device *device, size_t n, size_t elem_bytes, 
     return tolk_buffer_create(device, TOLK_VOID, n, &opts, out, err);
 }
 
-tolk_status tolk_buffer_in_pool(tolk_device *device, uint64_t pool, size_t offset, tolk_dtype dtype,
-                                size_t n, tolk_buffer **out, tolk_error *err) {
-    if (!device || !out)
-        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                              "tolk_buffer_in_pool: device or out is NULL");
+tolk_status tk_buffer_of_pool(const char *call, tolk_device *device, uint64_t pool,
+                              tk_memory *memory, size_t offset, tolk_dtype dtype, size_t n,
+                              tolk_buffer **out, tolk_error *err) {
     tolk_buffer *b;
-    TK_TRY(make("tolk_buffer_in_pool", device, dtype, 0, n, &b, err));
-    b->memory = tk_pools_find(book_of(b), pool);
-    b->offset = offset;
+    TK_TRY(make(call, device, dtype, 0, n, &b, err));
     tolk_status st = TOLK_OK;
-    size_t have = b->memory ? tk_memory_bytes(b->memory) : 0;
-    if (!b->memory)
-        st = tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
-                            "tolk_buffer_in_pool: %s has no pool %" PRIu64, device->name, pool);
+    size_t have = memory ? tk_memory_bytes(memory) : 0;
+    if (!memory)
+        st = tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE, "%s: %s has no pool %" PRIu64, call,
+                            device->name, pool);
     else if (offset > have || b->bytes > have - offset)
         st = tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE,
-                            "tolk_buffer_in_pool: %zu bytes at %zu of pool %" PRIu64
-                            ", which has %zu",
+                            "%s: %zu bytes at %zu of pool %" PRIu64 ", which has %zu", call,
                             b->bytes, offset, pool, have);
     else if (offset % b->elem_bytes)
         st = tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                            "tolk_buffer_in_pool: offset %zu is no multiple of an element's %zu "
-                            "bytes",
-                            offset, b->elem_bytes);
+                            "%s: offset %zu is no multiple of an element's %zu bytes", call, offset,
+                            b->elem_bytes);
     if (st != TOLK_OK) {
-        tk_memory_unref(b->memory);
         discard(b);
         return st;
     }
+    b->memory = tk_memory_ref(memory);
+    b->offset = offset;
     *out = b;
     return TOLK_OK;
+}
+
+tolk_status tolk_buffer_in_pool(tolk_device *device, uint64_t pool, size_t offset, tolk_dtype dtype,
+                                size_t n, tolk_buffer **out, tolk_error *err) {
+    static const char call[] = "tolk_buffer_in_pool";
+    if (!device || !out)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "%s: device or out is NULL", call);
+    tk_realize_here(device->ctx);
+    tk_memory *m = tk_pools_find(&device->realize->book, pool);
+    tolk_status st = tk_buffer_of_pool(call, device, pool, m, offset, dtype, n, out, err);
+    tk_memory_unref(m);
+    return st;
 }
 
 /* Is the handle freed, or its base? Under the lock. */
@@ -240,16 +247,17 @@ tolk_status tolk_buffer_view(tolk_buffer *base, size_t offset, tolk_dtype dtype,
     tk_book *book = book_of(base);
     pthread_mutex_lock(&book->handles);
     tolk_status st = TOLK_OK;
+    size_t place = root->offset + v->offset; /* in its memory: a pool begins before its buffers */
     if (is_freed(base))
         st = fail_freed(call, err);
     else if (offset > base->bytes || v->bytes > base->bytes - offset)
         st =
             tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE, "%s: %zu bytes at %zu of a buffer of %zu",
                            call, v->bytes, offset, base->bytes);
-    else if (offset % v->elem_bytes || (dtype != TOLK_VOID && v->offset % v->elem_bytes))
+    else if (offset % v->elem_bytes || (dtype != TOLK_VOID && place % v->elem_bytes))
         st = tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                            "%s: offset %zu is no multiple of an element's %zu bytes", call,
-                            v->offset, v->elem_bytes);
+                            "%s: offset %zu is no multiple of an element's %zu bytes", call, place,
+                            v->elem_bytes);
     else
         root->views++;
     pthread_mutex_unlock(&book->handles);

@@ -29,6 +29,11 @@ void tk_piece_drop(tk_piece *p);
 tolk_status tk_buffer_over(tolk_device *device, tolk_dtype dtype, size_t n, void *data,
                            uint64_t byte_offset, void (*release)(void *user), void *user,
                            tolk_buffer **out, tolk_error *err);
+/* tolk_buffer_in_pool() of this memory, which gets a reference more; NULL: there is no such pool.
+ */
+tolk_status tk_buffer_of_pool(const char *call, tolk_device *device, uint64_t pool,
+                              tk_memory *memory, size_t offset, tolk_dtype dtype, size_t n,
+                              tolk_buffer **out, tolk_error *err);
 tolk_device *tk_buffer_device(const tolk_buffer *b);
 
 #endif

@@ -92,6 +92,11 @@ tolk_status tolk_device_wait_for(tolk_device *device, tolk_event *event, tolk_er
     if (!event)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_device_wait_for: the event is NULL");
+    if (event->ctx != device->ctx) /* which may go before the wait does */
+        return tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
+                              "tolk_device_wait_for: the event is of another context than device "
+                              "%s",
+                              device->name);
     return tk_queue_wait_for(q, &event->watch, err);
 }
 

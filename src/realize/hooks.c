@@ -112,7 +112,26 @@ static void keep_first(tolk_status st, const tolk_error *from, tolk_status *firs
         *err = *from;
 }
 
-tolk_status tk_hooks_notify(tk_hooks *h, const tolk_hook_event *event, tolk_error *err) {
+/* ---- what a thread is in the middle of telling, the innermost first ---- */
+
+typedef struct telling {
+    const tk_hooks *hooks;
+    tolk_hook_kind kind;
+    uint64_t uid;
+    const struct telling *outer;
+} telling;
+static _Thread_local const telling *innermost;
+
+/* A hook that causes what it is told of would be told of that without end. */
+static bool is_told(const tk_hooks *h, const tolk_hook_event *event) {
+    for (const telling *t = innermost; t; t = t->outer)
+        if (t->hooks == h && t->kind == event->kind && t->uid == event->uid)
+            return true;
+    return false;
+}
+
+/* Call them all. */
+static tolk_status tell(tk_hooks *h, const tolk_hook_event *event, tolk_error *err) {
     tolk_status first = TOLK_OK;
     pthread_mutex_lock(&h->lock);
     uint64_t last = h->last_id, id = 0; /* hooks that hooks add wait for the next event */
@@ -126,27 +145,27 @@ tolk_status tk_hooks_notify(tk_hooks *h, const tolk_hook_event *event, tolk_erro
     return first;
 }
 
-/* ---- around a clear ---- */
-
-/* The clears that this thread is in the middle of, the innermost first. */
-typedef struct clearing {
-    const tk_hooks *hooks;
-    const struct clearing *outer;
-} clearing;
-static _Thread_local const clearing *innermost;
+tolk_status tk_hooks_notify(tk_hooks *h, const tolk_hook_event *event, tolk_error *err) {
+    if (is_told(h, event))
+        return TOLK_OK;
+    const telling mine = {h, event->kind, event->uid, innermost};
+    innermost = &mine;
+    tolk_status st = tell(h, event, err);
+    innermost = mine.outer;
+    return st;
+}
 
 tolk_status tk_hooks_around_clear(tk_hooks *h, tolk_status (*body)(void *user, tolk_error *err),
                                   void *user, tolk_error *err) {
-    for (const clearing *c = innermost; c; c = c->outer)
-        if (c->hooks == h)
-            return body(user, err);
     static const tolk_hook_event event = {.kind = TOLK_HOOK_CLEAR_ALL};
-    const clearing mine = {h, innermost};
+    if (is_told(h, &event))
+        return body(user, err);
+    const telling mine = {h, event.kind, event.uid, innermost};
     innermost = &mine;
     tolk_error before = TOLK_ERROR_INIT, within = TOLK_ERROR_INIT, behind = TOLK_ERROR_INIT;
-    tolk_status st_before = tk_hooks_notify(h, &event, &before);
+    tolk_status st_before = tell(h, &event, &before);
     tolk_status st_within = body(user, &within);
-    tolk_status st_behind = tk_hooks_notify(h, &event, &behind);
+    tolk_status st_behind = tell(h, &event, &behind);
     innermost = mine.outer;
     tolk_status first = TOLK_OK;
     keep_first(st_within, &within, &first, err);

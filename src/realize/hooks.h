@@ -16,7 +16,8 @@ void tk_hooks_destroy(tk_hooks *h);
 tolk_status tk_hooks_add(tk_hooks *h, tolk_hook_kind kind, tolk_hook_fn fn, void *user,
                          uint64_t *id, tolk_error *err);
 tolk_status tk_hooks_remove(tk_hooks *h, uint64_t id, tolk_error *err);
-/* Call all of event->kind. The first failure, after the last one was called. */
+/* Call all of event->kind. The first failure, after the last one was called. None is called where
+ * this thread is in the middle of telling the same of the same device: a hook caused it. */
 tolk_status tk_hooks_notify(tk_hooks *h, const tolk_hook_event *event, tolk_error *err);
 /* CLEAR_ALL, body(user), CLEAR_ALL: the second one reaches what was built on released things
  * meanwhile. Inside of another one on the same thread only the body runs. body's failure comes

@@ -20,6 +20,7 @@ struct tk_memory {
     tk_book *book;
     void *at;
     size_t bytes, alignment;
+    uint64_t number; /* of this allocation; 0: external */
     uint32_t flags;
     bool external;
     _Atomic size_t refs;
@@ -178,7 +179,7 @@ static void begin(tk_book *book, tk_memory *m) {
     if (m->external)
         return;
     tolk_memory_stats *s = &book->stats;
-    s->allocs++;
+    m->number = ++s->allocs;
     s->live_bytes += m->bytes;
     s->peak_bytes = s->live_bytes > s->peak_bytes ? s->live_bytes : s->peak_bytes;
 }
@@ -333,6 +334,10 @@ size_t tk_memory_bytes(const tk_memory *m) {
     return m->bytes;
 }
 
+uint64_t tk_memory_number(const tk_memory *m) {
+    return m->number;
+}
+
 /* ---- the book ---- */
 
 /* An eighth of the machine's memory. */
@@ -383,6 +388,25 @@ static void list_leaks(const tk_book *book) {
 #else
     (void)book;
 #endif
+}
+
+/* A release may give back other memory of the list, and be what keeps it: so each is looked for
+ * anew, and what it belongs to stays until all were called. */
+void tk_book_release_external(tk_book *book) {
+    for (;;) {
+        pthread_mutex_lock(&book->lock);
+        tk_memory *m = book->torn ? NULL : book->live;
+        while (m && !m->release)
+            m = m->next;
+        void (*release)(void *user) = m ? m->release : NULL;
+        void *user = m ? m->user : NULL;
+        if (m)
+            m->release = NULL;
+        pthread_mutex_unlock(&book->lock);
+        if (!release)
+            return;
+        release(user);
+    }
 }
 
 void tk_book_fini(tk_book *book) {

@@ -37,6 +37,9 @@ typedef struct tk_book {
 tolk_status tk_book_init(tk_book *book, tolk_device *device, tolk_error *err);
 /* The device was destroyed: frees pools and kept memory, keeps nothing from now on. */
 void tk_book_close(tk_book *book);
+/* With the context, of all devices before the first tk_book_fini: releases what external memory is
+ * still alive, which may hold memory of other devices. */
+void tk_book_release_external(tk_book *book);
 /* With the context: closes it; what is still alive is told to the log in debug builds, and freed.
  */
 void tk_book_fini(tk_book *book);
@@ -63,6 +66,8 @@ tk_memory *tk_memory_ref(tk_memory *m);
 void tk_memory_unref(tk_memory *m);
 void *tk_memory_at(const tk_memory *m);
 size_t tk_memory_bytes(const tk_memory *m);
+/* A number that no other allocation of its book ever has, from 1; 0: it is external. */
+uint64_t tk_memory_number(const tk_memory *m);
 /* Give what is kept back. */
 void tk_memory_trim(tk_book *book);
 

@@ -20,6 +20,8 @@ static void end_work(tolk_ctx *ctx, void *part) {
 static void destroy(tolk_ctx *ctx, void *part) {
     tk_realize *r = part;
     for (size_t i = r->all.n; i-- > 0;)
+        tk_book_release_external(&r->all.at[i]->realize->book);
+    for (size_t i = r->all.n; i-- > 0;)
         tk_device_end(r->all.at[i]);
     tk_hooks_destroy(r->hooks);
     tk_vec_fini(&r->table);

@@ -11,7 +11,7 @@
 
 /* What transfers left in pool 0 of a device, in the order of its queue: transfer.c. */
 typedef struct tk_merge_state {
-    bool is_set;
+    uint64_t memory; /* number of the pool's memory that it is in; 0: nothing was merged yet */
     uint64_t node;
     size_t bytes;
 } tk_merge_state;

@@ -6,6 +6,7 @@
  */
 #include "base/status.h"
 #include "realize/copy.h"
+#include "realize/pool.h"
 #include "realize/realize.h"
 #include "realize/scope.h"
 
@@ -94,65 +95,66 @@ tolk_status tolk_transfer_create(tolk_scope *dst, tolk_scope *src, uint64_t node
 
 /* ---- the merge buffer ---- */
 
-/* Nothing is in it. */
-static void forget(tolk_device *device) {
-    tk_realize *r = tk_realize_of(device->ctx);
-    pthread_mutex_lock(&r->names);
-    tk_device_state_of(device)->merge.bytes = 0;
-    tk_device_state_of(device)->merge.is_set = false;
-    pthread_mutex_unlock(&r->names);
-}
-
-/* So many bytes of pool 0, which becomes larger where it has fewer. */
-static tolk_status merge_bytes(tolk_device *device, size_t bytes, tolk_buffer **out,
-                               tolk_error *err) {
+/* The memory of pool 0, referenced, which becomes larger where it has fewer bytes. */
+static tolk_status merge_memory(tolk_device *device, size_t bytes, tk_memory **out,
+                                tolk_error *err) {
     for (;;) {
-        tolk_status st = tolk_buffer_in_pool(device, 0, 0, TOLK_U8, bytes, out, err);
-        if (st != TOLK_E_NOT_FOUND && st != TOLK_E_RANGE)
-            return st;
+        tk_memory *m = tk_pools_find(&device->realize->book, 0);
+        if (m && tk_memory_bytes(m) >= bytes) {
+            *out = m;
+            return TOLK_OK;
+        }
+        tk_memory_unref(m);
         /* Another thread may replace it once more: then it is tried again. */
-        forget(device);
         TK_TRY(tolk_pool_alloc(device, 0, bytes, 64, TOLK_POOL_STAGING, err));
     }
 }
 
-/* Submit the copy; from then on the node is what later commands find there. */
+/* Submit the copy; from then on the node is what later commands find there. *again: that is no
+ * longer the memory of pool 0, and nothing was done. */
 static tolk_status submit_merge(const tolk_transfer *t, const tk_piece *to, const tk_piece *from,
-                                tolk_error *err) {
+                                bool *again, tolk_error *err) {
     tk_realize *r = tk_realize_of(t->dst_device->ctx);
     tk_device_state *s = tk_device_state_of(t->dst_device);
+    tolk_status st = TOLK_OK;
     tk_queue_delay();
     pthread_mutex_lock(&r->names);
-    tolk_status st = tk_copy_pieces(t->dst_device, to, tk_buffer_device(t->src), from, err);
-    if (st == TOLK_OK) {
-        s->merge.is_set = true;
-        s->merge.node = t->node;
-        s->merge.bytes = from->bytes;
-    }
+    tk_memory *now = tk_pools_find(&s->book, 0);
+    *again = now != to->memory;
+    if (!*again)
+        st = tk_copy_pieces(t->dst_device, to, tk_buffer_device(t->src), from, err);
+    if (!*again && st == TOLK_OK)
+        s->merge = (tk_merge_state){
+            .memory = tk_memory_number(now), .node = t->node, .bytes = from->bytes};
     pthread_mutex_unlock(&r->names);
     tk_queue_resume();
+    tk_memory_unref(now);
     return st;
 }
 
 static tolk_status run_merge(const tolk_transfer *t, tolk_error *err) {
     tolk_buffer_info info;
     TK_TRY(tolk_buffer_get_info(t->src, &info));
-    if (!info.is_allocated && !info.is_freed)
+    if (info.bytes && !info.is_allocated && !info.is_freed)
         return tk_status_fail(err, TOLK_E_UNBOUND, TK_NO_NODE,
                               "node %llu: nothing was written to its buffer yet",
                               (unsigned long long)t->node);
-    tk_piece from, to;
-    tolk_buffer *merged;
+    tk_piece from;
     TK_TRY(tk_buffer_piece(t->src, "transfer: source", &from, err));
-    tolk_status st = merge_bytes(t->dst_device, from.bytes, &merged, err);
-    if (st == TOLK_OK) {
-        st = tk_buffer_piece(merged, "transfer: merge buffer", &to, err);
-        tolk_buffer_unref(merged);
-        if (st == TOLK_OK) {
-            st = submit_merge(t, &to, &from, err);
-            tk_piece_drop(&to);
-        }
-    }
+    tolk_status st;
+    bool again;
+    do {
+        tk_piece to = {.bytes = from.bytes};
+        again = false;
+        st = merge_memory(t->dst_device, from.bytes, &to.memory, err);
+        if (st != TOLK_OK)
+            break;
+        to.at = tk_memory_at(to.memory);
+        st = tk_memory_prepare(to.memory, err);
+        if (st == TOLK_OK)
+            st = submit_merge(t, &to, &from, &again, err);
+        tk_piece_drop(&to);
+    } while (again);
     tk_piece_drop(&from);
     return st;
 }
@@ -165,6 +167,33 @@ tolk_status tolk_transfer_run(tolk_transfer *transfer, tolk_error *err) {
     if (transfer->dst)
         return tolk_buffer_copy(transfer->dst, transfer->src, err);
     return run_merge(transfer, err);
+}
+
+/* Is that node what is in the memory of pool 0, and so many bytes of it? */
+static tolk_status check_merged(const tolk_device *device, const tk_merge_state *m,
+                                const tk_memory *memory, uint64_t node, tolk_dtype dtype, size_t n,
+                                tolk_error *err) {
+    if (!m->memory)
+        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
+                              "node %llu in the merge buffer: nothing was merged on %.60s yet",
+                              (unsigned long long)node, tolk_device_name(device));
+    if (!memory || tk_memory_number(memory) != m->memory)
+        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
+                              "node %llu in the merge buffer: nothing was merged on %.60s since "
+                              "its pool 0 was freed or replaced",
+                              (unsigned long long)node, tolk_device_name(device));
+    if (m->node != node)
+        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
+                              "node %llu in the merge buffer: that of %.60s holds node %llu now",
+                              (unsigned long long)node, tolk_device_name(device),
+                              (unsigned long long)m->node);
+    size_t bytes;
+    if (!tk_mul_size(n, tolk_dtype_bytes(dtype), &bytes) || bytes > m->bytes)
+        return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE,
+                              "node %llu in the merge buffer: expected at most %zu bytes, got %zu "
+                              "x %s",
+                              (unsigned long long)node, m->bytes, n, tolk_dtype_name(dtype));
+    return TOLK_OK;
 }
 
 tolk_status tolk_scope_merge_buffer(tolk_scope *scope, uint64_t node, tolk_dtype dtype, size_t n,
@@ -187,21 +216,11 @@ tolk_status tolk_scope_merge_buffer(tolk_scope *scope, uint64_t node, tolk_dtype
     tk_realize *r = tk_realize_of(device->ctx);
     pthread_mutex_lock(&r->names);
     tk_merge_state m = tk_device_state_of(device)->merge;
+    tk_memory *memory = tk_pools_find(&device->realize->book, 0);
     pthread_mutex_unlock(&r->names);
-    if (!m.is_set)
-        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
-                              "node %llu in the merge buffer: nothing was merged on %.60s yet",
-                              (unsigned long long)node, tolk_device_name(device));
-    if (m.node != node)
-        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
-                              "node %llu in the merge buffer: that of %.60s holds node %llu now",
-                              (unsigned long long)node, tolk_device_name(device),
-                              (unsigned long long)m.node);
-    size_t bytes;
-    if (!tk_mul_size(n, tolk_dtype_bytes(dtype), &bytes) || bytes > m.bytes)
-        return tk_status_fail(err, TOLK_E_RANGE, TK_NO_NODE,
-                              "node %llu in the merge buffer: expected at most %zu bytes, got %zu "
-                              "x %s",
-                              (unsigned long long)node, m.bytes, n, tolk_dtype_name(dtype));
-    return tolk_buffer_in_pool(device, 0, 0, dtype, n, out, err);
+    tolk_status st = check_merged(device, &m, memory, node, dtype, n, err);
+    if (st == TOLK_OK)
+        st = tk_buffer_of_pool("tolk_scope_merge_buffer", device, 0, memory, 0, dtype, n, out, err);
+    tk_memory_unref(memory);
+    return st;
 }

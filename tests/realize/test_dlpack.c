@@ -434,6 +434,31 @@ static void test_oom_of_dlpack(void **state) {
     tk_test_oom(both_ways, NULL);
 }
 
+/* A buffer of `on` over the memory of one of `of`, never given back. */
+static tolk_buffer *leaked[5];
+static void leak_over(int i, tolk_device *on, tolk_device *of) {
+    tolk_buffer *b;
+    managed *t;
+    int64_t n = 16;
+    char x[64] = {0};
+    assert_int_equal(tolk_alloc_f32(of, 16, &b, &err), TOLK_OK);
+    assert_int_equal(tolk_buffer_copyin(b, 0, x, sizeof x, &err), TOLK_OK);
+    assert_int_equal(tolk_buffer_to_dlpack(b, &n, 1, &t, &err), TOLK_OK);
+    assert_int_equal(tolk_buffer_from_dlpack(on, t, &leaked[i], &err), TOLK_OK);
+    tolk_buffer_unref(b);
+}
+
+/* The end of the context gives everything back once, whatever holds what. */
+static void test_leaked_tensors_of_two_devices_end_with_the_context(void **state) {
+    (void)state;
+    tolk_device *cpu = fake_device(ctx, "CPU"), *cpu1 = fake_device(ctx, "CPU:1");
+    leak_over(0, cpu, cpu1);
+    leak_over(1, cpu1, cpu);
+    leak_over(2, cpu, dev);
+    leak_over(3, dev, cpu1);
+    leak_over(4, dev, dev);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -449,6 +474,7 @@ int main(void) {
         T(test_what_cannot_come_in),
         T(test_in_at_any_alignment),
         T(test_a_deleter_waits_for_queued_work),
+        T(test_leaked_tensors_of_two_devices_end_with_the_context),
         T(test_oom_of_dlpack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -449,6 +449,24 @@ static void test_many_threads_ask_for_one_event(void **state) {
     rt_close(&r);
 }
 
+static void test_events_of_another_context_are_refused(void **state) {
+    (void)state;
+    rt other;
+    tolk_event *e;
+    tolk_error err = TOLK_ERROR_INIT;
+    rt_open(&other, NULL, NULL);
+    open_n(1, false);
+    assert_int_equal(tolk_event_record(other.cpu, &e, NULL), TOLK_OK);
+    assert_int_equal(tolk_device_wait_for(dev[0], e, &err), TOLK_E_DEVICE);
+    assert_string_equal(err.msg,
+                        "tolk_device_wait_for: the event is of another context than device CPU");
+    assert_int_equal(tolk_device_await(dev[0], NULL), TOLK_OK);
+    assert_int_equal(tolk_event_sync(e, NULL), TOLK_OK); /* which keeps nothing of it */
+    tolk_event_destroy(e);
+    rt_close(&other);
+    rt_close(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_O10_sixteen_runs_without_sync_count_to_sixteen),
@@ -459,6 +477,7 @@ int main(void) {
         cmocka_unit_test(test_cancel_stops_the_queue),
         cmocka_unit_test(test_a_task_that_waits_for_itself_is_told),
         cmocka_unit_test(test_a_destroyed_device_takes_nothing),
+        cmocka_unit_test(test_events_of_another_context_are_refused),
         cmocka_unit_test(test_null_is_an_argument_error),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_many_threads_ask_for_one_event),

@@ -379,6 +379,40 @@ static void test_bad_sources_say_where(void **state) {
     assert_int_equal(stats().built, 0);
 }
 
+/* A hook that causes what it is told of. */
+typedef struct echo {
+    int called, inside;
+    tolk_status (*again)(tolk_ctx *ctx, tolk_error *err);
+} echo;
+static tolk_status cause(void *user, const tolk_hook_event *event, tolk_error *err) {
+    echo *e = user;
+    tolk_status st = TOLK_OK;
+    (void)event;
+    e->called++;
+    if (e->inside++ < 10) /* else this would not end */
+        st = e->again(r.ctx, err);
+    e->inside--;
+    return st;
+}
+
+static void test_hooks_that_clear_are_not_told_of_it(void **state) {
+    (void)state;
+    tolk_error err = TOLK_ERROR_INIT;
+    tolk_status (*const calls[])(tolk_ctx *ctx, tolk_error *err) = {tolk_device_reset,
+                                                                    tolk_cache_clear};
+    for (int outer = 0; outer < 2; outer++)
+        for (int inner = 0; inner < 2; inner++) {
+            echo e = {.again = calls[inner]};
+            uint64_t id;
+            assert_int_equal(tolk_hook_add(r.ctx, TOLK_HOOK_CLEAR_ALL, cause, &e, &id, &err),
+                             TOLK_OK);
+            assert_int_equal(calls[outer](r.ctx, &err), TOLK_OK);
+            assert_int_equal(e.called, outer ? 2 : 1); /* a clear tells before and after */
+            assert_int_equal(tolk_hook_remove(r.ctx, id, &err), TOLK_OK);
+        }
+    assert_int_equal(tolk_device_count(r.ctx), 2);
+}
+
 static void test_null_arguments(void **state) {
     (void)state;
     tolk_kernel *k = NULL;
@@ -621,6 +655,7 @@ int main(void) {
         TEST(test_S04_clear_while_threads_compile_and_run),
         TEST(test_kernel_not_in_the_source),
         TEST(test_bad_sources_say_where),
+        TEST(test_hooks_that_clear_are_not_told_of_it),
         TEST(test_null_arguments),
         TEST(test_registered_function_comes_before_the_source),
         TEST(test_registration_outlives_a_clear_and_can_be_taken_away),

@@ -322,6 +322,41 @@ static void test_S24_a_hook_that_frees_makes_room(void **state) {
     tk_memory_unref(m);
 }
 
+/* A hook that wants more than there is, too. */
+typedef struct glutton {
+    int called, inside;
+    tolk_status got;
+} glutton;
+static tolk_status want_more(void *user, const tolk_hook_event *event, tolk_error *err) {
+    glutton *g = user;
+    tk_memory *m;
+    (void)event;
+    g->called++;
+    if (g->inside++ < 10) /* else this would not end */
+        g->got = tk_memory_alloc(book, 900, 1, 0, "more", &m, err);
+    g->inside--;
+    return g->got;
+}
+
+static void test_a_hook_that_needs_memory_is_not_called_for_that(void **state) {
+    (void)state;
+    open_fake(NULL);
+    f.room = 1000;
+    glutton g = {.got = TOLK_OK};
+    uint64_t id;
+    tk_memory *none;
+    tolk_error err = TOLK_ERROR_INIT;
+    assert_int_equal(tolk_hook_add(ctx, TOLK_HOOK_RECLAIM, want_more, &g, &id, NULL), TOLK_OK);
+    tk_memory *m = get(700, 1, 0);
+    assert_int_equal(tk_memory_alloc(book, 800, 1, 0, "", &none, &err), TOLK_E_NOMEM);
+    assert_non_null(strstr(err.msg, "800 bytes"));
+    assert_int_equal(g.called, 1);
+    assert_int_equal(g.got, TOLK_E_NOMEM);
+    assert_int_equal(tk_memory_alloc(book, 800, 1, 0, "", &none, &err), TOLK_E_NOMEM);
+    assert_int_equal(g.called, 2);
+    tk_memory_unref(m);
+}
+
 static void test_kept_memory_is_given_back_for_want_of_room(void **state) {
     (void)state;
     open_fake(NULL);
@@ -546,6 +581,7 @@ int main(void) {
         T(test_MEM_05_freed_memory_is_poisoned),
         T(test_MEM_05_results_are_the_same_without_reuse),
         T(test_S24_a_hook_that_frees_makes_room),
+        T(test_a_hook_that_needs_memory_is_not_called_for_that),
         T(test_kept_memory_is_given_back_for_want_of_room),
         T(test_the_queue_is_drained_for_want_of_room),
         T(test_oom_of_memory),

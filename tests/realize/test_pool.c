@@ -407,6 +407,25 @@ static void test_a_destroyed_device_has_no_pools(void **state) {
     assert_int_equal(f.live, 0);
 }
 
+/* A view of a buffer in a pool: what counts is where its elements lie in the pool. */
+static void test_a_view_lies_at_a_multiple_of_its_element(void **state) {
+    (void)state;
+    alloc(4, 100);
+    tolk_buffer *b, *v = NULL;
+    assert_int_equal(tolk_buffer_in_pool(dev, 4, 1, TOLK_U8, 64, &b, &err), TOLK_OK);
+    assert_int_equal(tolk_buffer_view(b, 0, TOLK_F32, 4, &v, &err), TOLK_E_ARG);
+    assert_string_equal(err.msg,
+                        "tolk_buffer_view: offset 1 is no multiple of an element's 4 bytes");
+    assert_int_equal(tolk_buffer_view(b, 4, TOLK_F32, 4, &v, &err), TOLK_E_ARG);
+    assert_null(v);
+    tolk_buffer_unref(b);
+    assert_int_equal(tolk_buffer_in_pool(dev, 4, 4, TOLK_U8, 64, &b, &err), TOLK_OK);
+    assert_int_equal(tolk_buffer_view(b, 4, TOLK_F32, 4, &v, &err), TOLK_OK);
+    tolk_buffer_unref(v);
+    tolk_buffer_unref(b);
+    assert_int_equal(tolk_pool_free(dev, 4, NULL), TOLK_OK);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -418,6 +437,7 @@ int main(void) {
         T(test_size_0_is_a_pool),
         T(test_O5_two_buffers_in_a_pool_are_independent),
         T(test_a_buffer_in_a_pool_must_lie_in_it),
+        T(test_a_view_lies_at_a_multiple_of_its_element),
         T(test_O6_zeros_at_an_offset_and_nowhere_else),
         T(test_O6_zeros_are_written_in_the_order_of_the_queue),
         T(test_a_failing_memset_stops_the_queue),

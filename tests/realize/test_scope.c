@@ -565,6 +565,49 @@ static void test_out_of_memory(void **state) {
     tk_test_oom(no_memory_in, NULL);
 }
 
+static void test_merge_of_a_node_without_elements(void **state) {
+    (void)state;
+    tolk_scope *s = scope_of(d0), *m;
+    tolk_buffer *b;
+    tolk_transfer *t;
+    assert_int_equal(tolk_alloc_f32(d0, 0, &b, NULL), TOLK_OK);
+    assert_int_equal(tolk_scope_bind(s, 3, b, NULL), TOLK_OK);
+    tolk_buffer_unref(b);
+    assert_int_equal(tolk_transfer_create(s, s, 3, 1, &t, &m, NULL), TOLK_OK);
+    assert_int_equal(tolk_transfer_run(t, &err), TOLK_OK);
+    assert_int_equal(tolk_scope_merge_buffer(m, 3, TOLK_F32, 1, &b, NULL), TOLK_E_RANGE);
+    assert_int_equal(tolk_scope_merge_buffer(m, 3, TOLK_F32, 0, &b, NULL), TOLK_OK);
+    tolk_buffer_unref(b);
+    tolk_transfer_destroy(t);
+    tolk_scope_unref(m);
+    tolk_scope_unref(s);
+}
+
+/* Pool 0 may be replaced by anybody: then there is nothing in it that was promised. */
+static void test_merge_buffer_that_was_replaced_holds_no_node(void **state) {
+    (void)state;
+    tolk_scope *s = scope_of(d0), *m;
+    tolk_transfer *t;
+    tolk_buffer *b = NULL;
+    (void)bind_two(s, 1, 5, 6);
+    assert_int_equal(tolk_transfer_create(s, s, 1, 1, &t, &m, NULL), TOLK_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tolk_transfer_run(t, NULL), TOLK_OK);
+        assert_int_equal(tolk_scope_merge_buffer(m, 1, TOLK_F32, 2, &b, NULL), TOLK_OK);
+        tolk_buffer_unref(b);
+        if (i)
+            assert_int_equal(tolk_pool_alloc(d0, 0, 4096, 64, TOLK_POOL_STAGING, NULL), TOLK_OK);
+        else
+            assert_int_equal(tolk_pool_free(d0, 0, NULL), TOLK_OK);
+        assert_int_equal(tolk_scope_merge_buffer(m, 1, TOLK_F32, 2, &b, &err), TOLK_E_NOT_FOUND);
+        check_contains(err.msg, "node 1 in the merge buffer: nothing was merged on CPU since its "
+                                "pool 0 was freed or replaced");
+    }
+    tolk_transfer_destroy(t);
+    tolk_scope_unref(m);
+    tolk_scope_unref(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -585,6 +628,8 @@ int main(void) {
         BOTH(test_O09_copy_to_a_scope_that_lacks_the_node),
         TEST(test_sizes_and_dtypes_that_differ),
         TEST(test_merge_of_what_was_never_written),
+        BOTH(test_merge_of_a_node_without_elements),
+        BOTH(test_merge_buffer_that_was_replaced_holds_no_node),
         BOTH(test_merge_buffer_grows_and_holds_one_node),
         BOTH(test_threads_merge_on_one_device),
         cmocka_unit_test(test_out_of_memory),
