@@ -114,12 +114,16 @@ static tolk_status stopped_by(const tk_queue *q, tolk_error *err) {
     return q->failure->err.code;
 }
 
+tolk_status tk_queue_may_close(const tk_queue *q, tolk_error *err) {
+    if (!tk_queue_is_in_task())
+        return TOLK_OK;
+    return tk_status_fail(err, TOLK_E_DEADLOCK, TK_NO_NODE,
+                          "device %s cannot be ended by a task: it waits for all tasks", q->name);
+}
+
 tolk_status tk_queue_close(tk_queue *q, tolk_error *err) {
     tk_queue_here(q);
-    if (tk_queue_is_in_task())
-        return tk_status_fail(err, TOLK_E_DEADLOCK, TK_NO_NODE,
-                              "device %s cannot be ended by a task: it waits for all tasks",
-                              q->name);
+    TK_TRY(tk_queue_may_close(q, err));
     tk_queue_lock(q);
     bool mine = !q->closing;
     q->closing = true;

@@ -55,9 +55,11 @@ typedef struct tk_command {
  * sleeps. Errors: TOLK_E_NOMEM. */
 tolk_status tk_queue_create(tolk_ctx *ctx, const char *name, bool inline_only, uint32_t spin_us,
                             tk_queue **out, tolk_error *err);
+/* TOLK_OK, or TOLK_E_DEADLOCK: the calling thread is inside of a task. */
+tolk_status tk_queue_may_close(const tk_queue *q, tolk_error *err);
 /* Take no more commands, run what is there, end the worker. Later calls but tk_queue_free are
  * TOLK_E_DEVICE_DESTROYED; waits for what is done still succeed. Errors: the one that stopped it;
- * TOLK_E_DEADLOCK (from a task; it stays open); TOLK_E_FORKED (what was under way never ends). */
+ * as tk_queue_may_close (it stays open); TOLK_E_FORKED (what was under way never ends). */
 tolk_status tk_queue_close(tk_queue *q, tolk_error *err);
 /* After it was closed. Watches keep what they need of it; points of it may not be in use. */
 void tk_queue_free(tk_queue *q);

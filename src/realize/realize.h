@@ -45,8 +45,8 @@ typedef struct tk_realize {
     TK_VEC(tk_limits_of) limits;     /* families that were asked for */
     uint64_t last_uid;
     uint32_t spin_us;
-    /* Queues that may run at once: 1 where there is only one device, which then needs no hazards.
-     */
+    /* Queues that may run at once, not those of devices that were destroyed: 1 where there is only
+     * one device, which then needs no hazards. */
     _Atomic uint32_t queues;
 } tk_realize;
 

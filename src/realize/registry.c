@@ -42,6 +42,14 @@ void tk_device_end(tolk_device *device) {
     tk_device_free(device);
 }
 
+/* Under the lock, before a new device is handed out and after the queue of one was closed. */
+static void count_queues(tk_realize *r) {
+    uint32_t n = 0;
+    for (size_t i = 0; i < r->all.n; i++)
+        n += !tk_queue_is_closed(r->all.at[i]->realize->queue);
+    atomic_store(&r->queues, n ? n : 1);
+}
+
 /* Make the device of a slot. Under the lock. */
 static tolk_status make(tk_realize *r, tk_device_slot_at *slot, tolk_error *err) {
     tolk_ctx *ctx = r->ctx;
@@ -153,8 +161,7 @@ static tolk_status enumerate(tk_realize *r, tolk_error *err) {
         r->table.n = 0;
         return st;
     }
-    if (r->all.n > 1)
-        atomic_store(&r->queues, (uint32_t)r->all.n);
+    count_queues(r);
     r->enumerated = true;
     return TOLK_OK;
 }
@@ -176,7 +183,7 @@ static tolk_status device_at(tk_realize *r, size_t i, tolk_device **out, tolk_er
     tk_device_slot_at *slot = &r->table.at[i];
     if (!slot->device) {
         TK_TRY(make(r, slot, err));
-        atomic_store(&r->queues, (uint32_t)r->all.n);
+        count_queues(r);
     }
     *out = slot->device;
     return TOLK_OK;
@@ -340,14 +347,11 @@ tolk_status tolk_device_destroy(tolk_device *device, tolk_error *err) {
     tk_realize_here(ctx);
     tk_realize *r = tk_realize_of(ctx);
     tk_device_state *s = device->realize;
+    TK_TRY(tk_queue_may_close(s->queue, err));
     if (atomic_exchange(&s->destroyed, true))
         return TOLK_OK;
-    tolk_error own = TOLK_ERROR_INIT, *to = err;
-    tolk_status first = tk_queue_close(s->queue, to);
-    if (first == TOLK_E_DEADLOCK) { /* nothing was closed */
-        atomic_store(&s->destroyed, false);
-        return first;
-    }
+    tolk_error own = TOLK_ERROR_INIT;
+    tolk_status first = tk_queue_close(s->queue, err);
     tolk_hook_event event = {.kind = TOLK_HOOK_DEVICE_DESTROY,
                              .framework = device->backend->framework,
                              .ordinal = s->ordinal,
@@ -362,6 +366,7 @@ tolk_status tolk_device_destroy(tolk_device *device, tolk_error *err) {
         if (r->table.at[i].device == device)
             r->table.at[i].device = NULL;
     atomic_store(&s->index, -1);
+    count_queues(r);
     pthread_mutex_unlock(&r->lock);
     return first;
 }

@@ -363,6 +363,40 @@ static void test_destroyed_devices_say_so_and_come_back_with_another_uid(void **
     rt_close(&r);
 }
 
+static tolk_status deadlock_task(void *arg, tolk_error *err) {
+    return tolk_device_await(arg, err);
+}
+
+/* Also where its queue was stopped by the error that a task gets which destroys its own device. */
+static void test_destroy_ends_a_device_whose_task_waited_for_itself(void **state) {
+    (void)state;
+    open_n(2);
+    tolk_device *d = opened("CPU:1");
+    tolk_error err = TOLK_ERROR_INIT;
+    assert_int_equal(tolk_queue_submit(d, deadlock_task, d, NULL, "self", NULL), TOLK_OK);
+    assert_int_equal(tolk_device_destroy(d, &err), TOLK_E_DEADLOCK);
+    assert_non_null(strstr(err.msg, "\"self\""));
+    assert_int_equal(tolk_device_index(d), -1);
+    assert_int_equal(tolk_device_destroy(d, NULL), TOLK_OK);
+    tolk_device *again = opened("CPU:1");
+    assert_ptr_not_equal(again, d);
+    assert_int_equal(tolk_device_await(again, NULL), TOLK_OK);
+    rt_close(&r);
+}
+
+/* Buffers have room for uses by the queues there are, not by those that were. */
+static void test_destroyed_devices_are_not_counted_as_queues(void **state) {
+    (void)state;
+    open_n(2);
+    for (int i = 0; i < 200; i++) {
+        tolk_device *d = opened("CPU:1");
+        assert_int_equal(tk_realize_of(r.ctx)->queues, 2);
+        assert_int_equal(tolk_device_destroy(d, NULL), TOLK_OK);
+        assert_int_equal(tk_realize_of(r.ctx)->queues, 1);
+    }
+    rt_close(&r);
+}
+
 static void *open_all(void *arg) {
     (void)arg;
     for (int i = 0; i < 50; i++) {
@@ -475,6 +509,8 @@ int main(void) {
         cmocka_unit_test(test_O12_static_properties),
         cmocka_unit_test(test_S18_reset_renumbers_and_keeps_devices),
         cmocka_unit_test(test_destroyed_devices_say_so_and_come_back_with_another_uid),
+        cmocka_unit_test(test_destroy_ends_a_device_whose_task_waited_for_itself),
+        cmocka_unit_test(test_destroyed_devices_are_not_counted_as_queues),
         cmocka_unit_test(test_first_calls_from_eight_threads),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_too_many_devices_and_null_arguments_are_errors),
