@@ -110,6 +110,7 @@ endif()
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/realize/*.c)
 tolk_object_library(tolk_realize ${sources})
+target_include_directories(tolk_realize PRIVATE ${PROJECT_SOURCE_DIR}/third_party)
 list(APPEND tolk_objects $<TARGET_OBJECTS:tolk_realize>)
 file(GLOB top_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 if(top_sources)

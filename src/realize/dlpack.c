@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-#include "realize/dlpack_abi.h"
-
 #include "base/status.h"
 #include "realize/buffer.h"
 #include "realize/realize.h"
+
+#include <dlpack/dlpack.h>
 
 /* dtype, its code, bits */
 static const struct {
     tolk_dtype dtype;
     uint8_t code, bits;
 } types[] = {
-    {TOLK_BOOL, TK_DLPACK_BOOL, 8},
-    {TOLK_I8, TK_DLPACK_INT, 8},
-    {TOLK_I16, TK_DLPACK_INT, 16},
-    {TOLK_I32, TK_DLPACK_INT, 32},
-    {TOLK_I64, TK_DLPACK_INT, 64},
-    {TOLK_U8, TK_DLPACK_UINT, 8},
-    {TOLK_U16, TK_DLPACK_UINT, 16},
-    {TOLK_U32, TK_DLPACK_UINT, 32},
-    {TOLK_U64, TK_DLPACK_UINT, 64},
-    {TOLK_FP8E4M3, TK_DLPACK_FLOAT8_E4M3FN, 8},
-    {TOLK_FP8E5M2, TK_DLPACK_FLOAT8_E5M2, 8},
-    {TOLK_BF16, TK_DLPACK_BFLOAT, 16},
-    {TOLK_F16, TK_DLPACK_FLOAT, 16},
-    {TOLK_F32, TK_DLPACK_FLOAT, 32},
-    {TOLK_F64, TK_DLPACK_FLOAT, 64},
+    {TOLK_BOOL, kDLBool, 8},
+    {TOLK_I8, kDLInt, 8},
+    {TOLK_I16, kDLInt, 16},
+    {TOLK_I32, kDLInt, 32},
+    {TOLK_I64, kDLInt, 64},
+    {TOLK_U8, kDLUInt, 8},
+    {TOLK_U16, kDLUInt, 16},
+    {TOLK_U32, kDLUInt, 32},
+    {TOLK_U64, kDLUInt, 64},
+    {TOLK_FP8E4M3, kDLFloat8_e4m3fn, 8},
+    {TOLK_FP8E5M2, kDLFloat8_e5m2, 8},
+    {TOLK_BF16, kDLBfloat, 16},
+    {TOLK_F16, kDLFloat, 16},
+    {TOLK_F32, kDLFloat, 32},
+    {TOLK_F64, kDLFloat, 64},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 
@@ -40,7 +40,7 @@ typedef struct exported {
 } exported;
 
 static void drop_exported(struct DLManagedTensorVersioned *self) {
-    exported *e = self->manager;
+    exported *e = self->manager_ctx;
     tk_realize_here(e->ctx);
     tk_memory_unref(e->memory);
     tk_alloc_free(&e->ctx->al, e, e->bytes);
@@ -83,16 +83,15 @@ static tolk_status export_piece(tolk_device *device, const tk_piece *p, const in
             strides[i] = 1;
     }
     e->managed = (struct DLManagedTensorVersioned){
-        .major = TK_DLPACK_MAJOR,
-        .minor = TK_DLPACK_MINOR,
-        .manager = e,
+        .version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+        .manager_ctx = e,
         .deleter = drop_exported,
-        .tensor = {.data = p->bytes ? p->at : NULL,
-                   .device_kind = TK_DLPACK_CPU,
-                   .rank = (int32_t)rank,
-                   .dtype = {types[type].code, types[type].bits, 1},
-                   .shape = e->dims,
-                   .strides = e->dims + rank}};
+        .dl_tensor = {.data = p->bytes ? p->at : NULL,
+                      .device = {kDLCPU, 0},
+                      .ndim = (int32_t)rank,
+                      .dtype = {types[type].code, types[type].bits, 1},
+                      .shape = e->dims,
+                      .strides = e->dims + rank}};
     *out = e;
     return TOLK_OK;
 }
@@ -137,13 +136,13 @@ static tolk_status refuse(tolk_error *err, const char *why) {
 }
 
 /* Number of elements of a tensor that lies row-major without gaps. */
-static tolk_status count(const tk_dlpack_tensor *t, size_t *out, tolk_error *err) {
+static tolk_status count(const DLTensor *t, size_t *out, tolk_error *err) {
     size_t n = 1;
     bool fits = true, empty = false;
-    if (t->rank < 0 || (t->rank && !t->shape))
+    if (t->ndim < 0 || (t->ndim && !t->shape))
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_buffer_from_dlpack: rank %d%s",
-                              (int)t->rank, t->rank < 0 ? "" : " without a shape");
-    for (int32_t i = 0; i < t->rank; i++) {
+                              (int)t->ndim, t->ndim < 0 ? "" : " without a shape");
+    for (int32_t i = 0; i < t->ndim; i++) {
         if (t->shape[i] < 0)
             return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                                   "tolk_buffer_from_dlpack: dimension %d is %lld", (int)i,
@@ -156,7 +155,7 @@ static tolk_status count(const tk_dlpack_tensor *t, size_t *out, tolk_error *err
         return tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
                               "tolk_buffer_from_dlpack: the number of elements does not fit");
     size_t want = 1;
-    for (int32_t i = t->rank; i-- > 0 && t->strides && *out > 1;) {
+    for (int32_t i = t->ndim; i-- > 0 && t->strides && *out > 1;) {
         if (t->shape[i] != 1 && t->strides[i] != (int64_t)want)
             return tk_status_fail(
                 err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
@@ -179,18 +178,18 @@ tolk_status tolk_buffer_from_dlpack(tolk_device *device, struct DLManagedTensorV
     if (!device || !tensor || !out)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_buffer_from_dlpack: an argument is NULL");
-    if (tensor->major != TK_DLPACK_MAJOR)
+    if (tensor->version.major != DLPACK_MAJOR_VERSION)
         return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
                               "tolk_buffer_from_dlpack: version %u.%u of DLPack, expected %d",
-                              tensor->major, tensor->minor, TK_DLPACK_MAJOR);
-    const tk_dlpack_tensor *t = &tensor->tensor;
-    if (tensor->flags & TK_DLPACK_READ_ONLY)
+                              tensor->version.major, tensor->version.minor, DLPACK_MAJOR_VERSION);
+    const DLTensor *t = &tensor->dl_tensor;
+    if (tensor->flags & DLPACK_FLAG_BITMASK_READ_ONLY)
         return refuse(err, "the tensor is read-only");
-    if (t->device_kind != TK_DLPACK_CPU)
+    if (t->device.device_type != kDLCPU)
         return tk_status_fail(err, TOLK_E_UNSUPPORTED, TK_NO_NODE,
                               "tolk_buffer_from_dlpack: memory of device kind %d, expected that of "
                               "the CPU (%d)",
-                              (int)t->device_kind, TK_DLPACK_CPU);
+                              (int)t->device.device_type, kDLCPU);
     size_t type = 0, n = 0;
     while (type < N_TYPES &&
            (types[type].code != t->dtype.code || types[type].bits != t->dtype.bits))

@@ -4,7 +4,7 @@
  */
 #include "fake.h"
 
-#include "realize/dlpack_abi.h"
+#include <dlpack/dlpack.h>
 
 typedef struct DLManagedTensorVersioned managed;
 
@@ -34,22 +34,22 @@ static int teardown(void **state) {
 /* The layout of version 1 on 64-bit systems, from its specification. */
 static void test_the_layout_is_that_of_version_1(void **state) {
     (void)state;
-    assert_int_equal(offsetof(managed, major), 0);
-    assert_int_equal(offsetof(managed, minor), 4);
-    assert_int_equal(offsetof(managed, manager), 8);
+    assert_int_equal(offsetof(managed, version.major), 0);
+    assert_int_equal(offsetof(managed, version.minor), 4);
+    assert_int_equal(offsetof(managed, manager_ctx), 8);
     assert_int_equal(offsetof(managed, deleter), 16);
     assert_int_equal(offsetof(managed, flags), 24);
-    assert_int_equal(offsetof(managed, tensor), 32);
-    assert_int_equal(offsetof(managed, tensor.data), 32);
-    assert_int_equal(offsetof(managed, tensor.device_kind), 40);
-    assert_int_equal(offsetof(managed, tensor.device_id), 44);
-    assert_int_equal(offsetof(managed, tensor.rank), 48);
-    assert_int_equal(offsetof(managed, tensor.dtype), 52);
-    assert_int_equal(offsetof(managed, tensor.dtype.bits), 53);
-    assert_int_equal(offsetof(managed, tensor.dtype.lanes), 54);
-    assert_int_equal(offsetof(managed, tensor.shape), 56);
-    assert_int_equal(offsetof(managed, tensor.strides), 64);
-    assert_int_equal(offsetof(managed, tensor.byte_offset), 72);
+    assert_int_equal(offsetof(managed, dl_tensor), 32);
+    assert_int_equal(offsetof(managed, dl_tensor.data), 32);
+    assert_int_equal(offsetof(managed, dl_tensor.device.device_type), 40);
+    assert_int_equal(offsetof(managed, dl_tensor.device.device_id), 44);
+    assert_int_equal(offsetof(managed, dl_tensor.ndim), 48);
+    assert_int_equal(offsetof(managed, dl_tensor.dtype), 52);
+    assert_int_equal(offsetof(managed, dl_tensor.dtype.bits), 53);
+    assert_int_equal(offsetof(managed, dl_tensor.dtype.lanes), 54);
+    assert_int_equal(offsetof(managed, dl_tensor.shape), 56);
+    assert_int_equal(offsetof(managed, dl_tensor.strides), 64);
+    assert_int_equal(offsetof(managed, dl_tensor.byte_offset), 72);
     assert_int_equal(sizeof(managed), 80);
 }
 
@@ -75,12 +75,13 @@ static void test_out_of_every_dtype(void **state) {
             bytes[k] = (uint8_t)(k & 1);
         assert_int_equal(tolk_buffer_copyin(b, 0, bytes, n, &err), TOLK_OK);
         assert_int_equal(tolk_buffer_to_dlpack(b, NULL, 0, &t, &err), TOLK_OK);
-        assert_true(t->major == 1 && t->flags == 0 && t->tensor.rank == 1);
-        assert_true(t->tensor.device_kind == 1 && t->tensor.device_id == 0);
-        assert_true(t->tensor.dtype.code == types[i].code && t->tensor.dtype.bits == types[i].bits);
-        assert_true(t->tensor.dtype.lanes == 1 && t->tensor.byte_offset == 0);
-        assert_true(t->tensor.shape[0] == 6 && t->tensor.strides[0] == 1);
-        assert_memory_equal(t->tensor.data, bytes, n);
+        assert_true(t->version.major == 1 && t->flags == 0 && t->dl_tensor.ndim == 1);
+        assert_true(t->dl_tensor.device.device_type == 1 && t->dl_tensor.device.device_id == 0);
+        assert_true(t->dl_tensor.dtype.code == types[i].code &&
+                    t->dl_tensor.dtype.bits == types[i].bits);
+        assert_true(t->dl_tensor.dtype.lanes == 1 && t->dl_tensor.byte_offset == 0);
+        assert_true(t->dl_tensor.shape[0] == 6 && t->dl_tensor.strides[0] == 1);
+        assert_memory_equal(t->dl_tensor.data, bytes, n);
         tolk_buffer_unref(b);
         t->deleter(t);
     }
@@ -95,14 +96,14 @@ static void test_out_with_a_shape(void **state) {
     const int64_t shape[] = {2, 3, 4}, bad[] = {2, 3, 5}, negative[] = {-2, -12},
                   wraps[] = {(int64_t)1 << 33, ((int64_t)1 << 33) + 1}, none[] = {0, 24};
     assert_int_equal(tolk_buffer_to_dlpack(v, shape, 3, &t, &err), TOLK_OK);
-    assert_true(t->tensor.rank == 3);
+    assert_true(t->dl_tensor.ndim == 3);
     for (int i = 0; i < 3; i++) {
-        assert_true(t->tensor.shape[i] == shape[i]);
-        assert_true(t->tensor.strides[i] == (i == 0 ? 12 : i == 1 ? 4 : 1));
+        assert_true(t->dl_tensor.shape[i] == shape[i]);
+        assert_true(t->dl_tensor.strides[i] == (i == 0 ? 12 : i == 1 ? 4 : 1));
     }
     void *at;
     assert_int_equal(tolk_buffer_map(v, &at, &err), TOLK_OK);
-    assert_ptr_equal(t->tensor.data, at);
+    assert_ptr_equal(t->dl_tensor.data, at);
     t->deleter(t);
     t = NULL;
     assert_int_equal(tolk_buffer_to_dlpack(v, bad, 3, &t, &err), TOLK_E_SHAPE);
@@ -117,7 +118,7 @@ static void test_out_with_a_shape(void **state) {
     tolk_buffer_unref(v);
     assert_int_equal(tolk_buffer_view(b, 4, TOLK_F32, 1, &v, &err), TOLK_OK);
     assert_int_equal(tolk_buffer_to_dlpack(v, shape, 0, &t, &err), TOLK_OK); /* a scalar */
-    assert_int_equal(t->tensor.rank, 0);
+    assert_int_equal(t->dl_tensor.ndim, 0);
     t->deleter(t);
     tolk_buffer_unref(v);
     tolk_buffer_unref(b);
@@ -130,8 +131,8 @@ static void test_out_of_nothing(void **state) {
     const int64_t shape[] = {(int64_t)1 << 62, 0, (int64_t)1 << 62, (int64_t)1 << 62};
     assert_int_equal(tolk_alloc_f32(dev, 0, &b, &err), TOLK_OK);
     assert_int_equal(tolk_buffer_to_dlpack(b, shape, 4, &t, &err), TOLK_OK);
-    assert_null(t->tensor.data);
-    assert_true(t->tensor.shape[1] == 0);
+    assert_null(t->dl_tensor.data);
+    assert_true(t->dl_tensor.shape[1] == 0);
     tolk_buffer_unref(b);
     tolk_buffer *c;
     assert_int_equal(tolk_buffer_from_dlpack(dev, t, &c, &err), TOLK_OK);
@@ -179,12 +180,12 @@ static void test_the_tensor_keeps_the_memory_on_any_thread(void **state) {
     assert_int_equal(tolk_buffer_copyin(c, 0, zeros, 16, &err), TOLK_OK);
     assert_int_equal(tolk_buffer_copy(c, b, &err), TOLK_OK);
     assert_int_equal(tolk_buffer_to_dlpack(c, NULL, 0, &t, &err), TOLK_OK); /* waits */
-    assert_memory_equal(t->tensor.data, x, 16);
+    assert_memory_equal(t->dl_tensor.data, x, 16);
     assert_int_equal(tolk_buffer_free(c, &err), TOLK_OK);
     tolk_buffer_unref(c);
     tolk_buffer_unref(b);
     assert_int_equal(tolk_device_used_memory(dev), 16);
-    assert_memory_equal(t->tensor.data, x, 16);
+    assert_memory_equal(t->dl_tensor.data, x, 16);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, delete_it, t), 0);
     pthread_join(thread, NULL);
@@ -208,16 +209,15 @@ typedef struct tensor {
 
 static tensor *make(tensor *t) {
     *t = (tensor){.shape = {2, 3}, .strides = {3, 1}, .data = {0, 1, 2, 3, 4, 5, 6, 7}};
-    t->m = (managed){.major = 1,
-                     .minor = 3,
+    t->m = (managed){.version = {1, 3},
                      .deleter = count_delete,
-                     .tensor = {.data = t->data,
-                                .device_kind = 1,
-                                .rank = 2,
-                                .dtype = {2, 32, 1},
-                                .shape = t->shape,
-                                .strides = t->strides,
-                                .byte_offset = 4}};
+                     .dl_tensor = {.data = t->data,
+                                   .device = {kDLCPU, 0},
+                                   .ndim = 2,
+                                   .dtype = {2, 32, 1},
+                                   .shape = t->shape,
+                                   .strides = t->strides,
+                                   .byte_offset = 4}};
     deleted = 0;
     return t;
 }
@@ -228,7 +228,7 @@ static void test_in_without_a_copy(void **state) {
     for (int strides = 0; strides < 2; strides++) {
         make(&t);
         if (!strides)
-            t.m.tensor.strides = NULL;
+            t.m.dl_tensor.strides = NULL;
         tolk_buffer *b, *v;
         assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_OK);
         tolk_buffer_info i;
@@ -256,9 +256,9 @@ static void test_in_of_every_dtype(void **state) {
     for (unsigned code = 0; code < 32; code++)
         for (unsigned bits = 0; bits < 256; bits++) {
             make(&t);
-            t.m.tensor.dtype.code = (uint8_t)code;
-            t.m.tensor.dtype.bits = (uint8_t)bits;
-            t.m.tensor.rank = 0;
+            t.m.dl_tensor.dtype.code = (uint8_t)code;
+            t.m.dl_tensor.dtype.bits = (uint8_t)bits;
+            t.m.dl_tensor.ndim = 0;
             size_t i = 0;
             while (i < N_TYPES && (types[i].code != code || types[i].bits != bits))
                 i++;
@@ -305,7 +305,7 @@ static void test_strides_that_do_not_matter(void **state) {
     tensor t;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         make(&t);
-        t.m.tensor.rank = 3;
+        t.m.dl_tensor.ndim = 3;
         memcpy(t.shape, rows[i].shape, sizeof t.shape);
         memcpy(t.strides, rows[i].strides, sizeof t.strides);
         tolk_buffer *b = NULL;
@@ -327,26 +327,26 @@ static void test_what_cannot_come_in(void **state) {
     (void)state;
     tensor t;
     tolk_buffer *b = NULL;
-    make(&t)->m.major = 2;
+    make(&t)->m.version.major = 2;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_UNSUPPORTED);
-    make(&t)->m.major = 0;
+    make(&t)->m.version.major = 0;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_UNSUPPORTED);
     make(&t)->m.flags = 1;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_UNSUPPORTED);
     assert_non_null(strstr(err.msg, "read-only"));
-    make(&t)->m.tensor.device_kind = 2;
+    make(&t)->m.dl_tensor.device.device_type = 2;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_UNSUPPORTED);
-    make(&t)->m.tensor.dtype.lanes = 4;
+    make(&t)->m.dl_tensor.dtype.lanes = 4;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_UNSUPPORTED);
-    make(&t)->m.tensor.dtype.lanes = 0;
+    make(&t)->m.dl_tensor.dtype.lanes = 0;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_UNSUPPORTED);
-    make(&t)->m.tensor.data = NULL;
+    make(&t)->m.dl_tensor.data = NULL;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_ARG);
-    make(&t)->m.tensor.shape = NULL;
+    make(&t)->m.dl_tensor.shape = NULL;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_ARG);
-    make(&t)->m.tensor.rank = -1;
+    make(&t)->m.dl_tensor.ndim = -1;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_ARG);
-    make(&t)->m.tensor.byte_offset = UINT64_MAX - 8;
+    make(&t)->m.dl_tensor.byte_offset = UINT64_MAX - 8;
     assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_E_LIMIT);
     make(&t);
     assert_int_equal(tolk_buffer_from_dlpack(fake_device(ctx, "FAR"), &t.m, &b, &err),
@@ -367,7 +367,7 @@ static void test_in_at_any_alignment(void **state) {
     tensor t;
     tolk_buffer *b, *c;
     for (uint64_t offset = 0; offset < 8; offset++) {
-        make(&t)->m.tensor.byte_offset = offset;
+        make(&t)->m.dl_tensor.byte_offset = offset;
         float y[6];
         assert_int_equal(tolk_buffer_from_dlpack(dev, &t.m, &b, &err), TOLK_OK);
         assert_int_equal(tolk_buffer_copyout(b, 0, y, sizeof y, &err), TOLK_OK);
