@@ -38,6 +38,14 @@ typedef struct tk_node {
     char label[TK_LABEL_BYTES];
 } tk_node;
 
+/* A wait that a thread is in; on its stack. Guarded by the lock of queue_wait.c. */
+typedef struct tk_wait {
+    const tk_watch *watch;
+    bool by_command;      /* else by a task, or by nobody's */
+    const tk_queue *who;  /* refused: the queue whose task waits for itself */
+    _Atomic bool refused; /* also read by the thread itself */
+} tk_wait;
+
 struct tk_queue {
     tolk_ctx *ctx;
     const char *name;
@@ -76,7 +84,7 @@ struct tk_queue {
     /* Of the thread that runs a command: the queue whose task it is inside of, further out. */
     tk_queue *outer;
     /* What the runner waits for. Guarded by the lock of queue_wait.c. */
-    const tk_watch *waits_for;
+    tk_wait *waits_for;
     /* Of inline_only queues: to be run when the outermost task of some thread ends. */
     tk_queue *next_to_settle;
     bool to_settle;
@@ -121,16 +129,21 @@ static inline bool tk_queue_has_work(const tk_queue *q) {
     return atomic_load_explicit(&q->queued, memory_order_relaxed) > 0 &&
            !atomic_load_explicit(&q->busy, memory_order_relaxed);
 }
-/* Under the lock, if tk_queue_has_work: run the list up to this ticket. Unlocks meanwhile. False:
- * the process forked, and this is a copy of the worker. */
-bool tk_queue_run_list(tk_queue *q, bool by_worker, uint64_t upto);
+/* How far a list was run. */
+typedef enum tk_ran {
+    TK_RAN,        /* up to that ticket */
+    TK_RAN_TO_OWN, /* to a command that waits for a task that this thread is inside of */
+    TK_RAN_IN_COPY /* the process forked, and this is a copy of the worker */
+} tk_ran;
+/* Under the lock, if tk_queue_has_work: run the list up to this ticket. Unlocks meanwhile. */
+tk_ran tk_queue_run_list(tk_queue *q, bool by_worker, uint64_t upto);
 void *tk_queue_worker(void *q);
 /* Under the lock, of an inline_only queue with work: run it, if this thread is in no task, else
  * see to it that it is run when this thread's task ends. */
 void tk_queue_run_or_defer(tk_queue *q);
 /* The same for a thread that waits for a ticket: run what is needed for that and no more, as what
- * is behind may wait for a task that this thread is inside of. */
-void tk_queue_run_for(tk_queue *q, uint64_t ticket);
+ * is behind may wait for a task that this thread is inside of. False: what is needed does. */
+bool tk_queue_run_for(tk_queue *q, uint64_t ticket);
 /* Run what was deferred, if this thread is in no task. Under no lock. */
 void tk_queue_settle(void);
 /* In a loop that looks at memory. */
@@ -151,6 +164,9 @@ bool tk_queue_spin(const tk_queue *q, bool (*is)(const tk_queue *q, const void *
 void tk_queue_watch(tk_watch *w, tk_queue *q, uint64_t ticket);
 /* The same, of what is watched already. */
 void tk_queue_watch_copy(tk_watch *w, const tk_watch *of);
+/* For a command: wait for what it waits for. *own: that is a task that this thread is inside of, so
+ * the command cannot run yet; then nothing else is said. */
+tolk_status tk_queue_wait_as_command(const tk_watch *w, bool *own, tolk_error *err);
 void tk_failure_unref(tk_queue *q, tk_failure *f);
 /* Under the lock: q stopped at this ticket. */
 void tk_queue_mark_discarded(tk_queue *q, uint64_t from);

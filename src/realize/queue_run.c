@@ -145,14 +145,17 @@ void tk_queue_finish(tk_queue *q, uint64_t ticket, tolk_status st, const tolk_er
 
 /* ---- running ---- */
 
-/* Wait for what it waits for, run it, release. *e: complete if it failed. */
-static tolk_status run(tk_queue *q, tk_node *n, tolk_error *e) {
+/* Wait for what it waits for, run it, release. *e: complete if it failed. *own_task: nothing was
+ * done, as it waits for a task that this thread is inside of. */
+static tolk_status run(tk_queue *q, tk_node *n, bool *own_task, tolk_error *e) {
     tolk_status st = TOLK_OK;
     tolk_error own = TOLK_ERROR_INIT;
     bool is_told = false; /* what it waited for failed: the same error */
     for (size_t i = 0; i < n->n_after && st == TOLK_OK; i++)
         if (n->after[i].queue) {
-            st = tk_queue_wait_watched(&n->after[i], &own);
+            st = tk_queue_wait_as_command(&n->after[i], own_task, &own);
+            if (*own_task)
+                return TOLK_OK;
             is_told = atomic_load_explicit(&n->after[i].failure, memory_order_acquire);
         }
     if (st == TOLK_OK && n->run)
@@ -165,12 +168,22 @@ static tolk_status run(tk_queue *q, tk_node *n, tolk_error *e) {
     return st;
 }
 
-bool tk_queue_run_list(tk_queue *q, bool by_worker, uint64_t upto) {
+/* Under the lock: as it was before it was taken from the list. */
+static void put_back(tk_queue *q, tk_node *n) {
+    n->next = q->first;
+    if (!q->first)
+        q->last = &n->next;
+    q->first = n;
+    atomic_fetch_add_explicit(&q->queued, 1, memory_order_relaxed);
+}
+
+tk_ran tk_queue_run_list(tk_queue *q, bool by_worker, uint64_t upto) {
+    bool own_task = false;
     int64_t forks = tk_fork_count();
     atomic_store_explicit(&q->busy, true, memory_order_relaxed);
     q->by_worker = by_worker;
     tk_queue_push_task(q);
-    for (tk_node *n; (n = q->first) && n->ticket <= upto;) {
+    for (tk_node *n; !own_task && (n = q->first) && n->ticket <= upto;) {
         q->first = n->next;
         if (!q->first)
             q->last = &q->first;
@@ -178,19 +191,24 @@ bool tk_queue_run_list(tk_queue *q, bool by_worker, uint64_t upto) {
         tk_queue_unlock(q);
         tolk_error e;
         uint64_t ticket = n->ticket;
-        tolk_status st = run(q, n, &e);
+        tolk_status st = run(q, n, &own_task, &e);
         tk_queue_here(q);
-        tk_queue_drop_node(q, n);
+        if (!own_task)
+            tk_queue_drop_node(q, n);
         tk_queue_lock(q);
         if (by_worker && tk_fork_count() != forks)
-            return false;
+            return TK_RAN_IN_COPY;
+        if (own_task) {
+            put_back(q, n);
+            continue;
+        }
         if (!q->first && st == TOLK_OK) /* so that who waits for it finds the queue free */
             atomic_store_explicit(&q->busy, false, memory_order_relaxed);
         tk_queue_finish(q, ticket, st, &e);
     }
     tk_queue_pop_task(q);
     atomic_store_explicit(&q->busy, false, memory_order_release);
-    return true;
+    return own_task ? TK_RAN_TO_OWN : TK_RAN;
 }
 
 /* For the worker, without the lock. */
@@ -204,7 +222,7 @@ void *tk_queue_worker(void *arg) {
     tk_queue_lock(q);
     for (;;) {
         if (tk_queue_has_work(q)) {
-            if (!tk_queue_run_list(q, true, UINT64_MAX))
+            if (tk_queue_run_list(q, true, UINT64_MAX) == TK_RAN_IN_COPY)
                 break;
         } else if (atomic_load_explicit(&q->ending, memory_order_relaxed)) {
             break;
@@ -243,10 +261,11 @@ void tk_queue_run_or_defer(tk_queue *q) {
         (void)tk_queue_run_list(q, false, UINT64_MAX);
 }
 
-void tk_queue_run_for(tk_queue *q, uint64_t ticket) {
-    (void)tk_queue_run_list(q, false, ticket);
+bool tk_queue_run_for(tk_queue *q, uint64_t ticket) {
+    tk_ran ran = tk_queue_run_list(q, false, ticket);
     if (tk_queue_has_work(q))
         defer(q);
+    return ran != TK_RAN_TO_OWN;
 }
 
 void tk_queue_settle(void) {

@@ -7,6 +7,9 @@
  * is one way on; a wait that leads back to a queue of the thread that is about to wait is refused.
  * Looking and entering the wait are one step under one lock of the process, so of the waits that
  * close a circle the last one sees all others.
+ *
+ * A command does nothing wrong by waiting, and alone commands wait in no circle: there is a task's
+ * wait in each, and that is the one to be refused, also where the command's is the last.
  */
 #include "base/status.h"
 #include "realize/queue_parts.h"
@@ -126,29 +129,60 @@ __attribute__((constructor)) static void at_load(void) {
     (void)pthread_atfork(NULL, NULL, forked);
 }
 
-static void set_waits(const tk_watch *w) {
+static void set_waits(tk_wait *wait) {
     for (tk_queue *q = tk_queue_innermost(); q; q = q->outer)
-        q->waits_for = w;
+        q->waits_for = wait;
 }
 
-/* This thread's tasks wait for w from now on. False: w waits for one of them, *who. */
-static bool begin_wait(const tk_watch *w, const tk_queue **who) {
+/* What the runner of the queue that `wait` waits for waits for itself; NULL: it goes on. Each wait
+ * is looked at: what a queue waits for now says nothing about a ticket that it is done with. */
+static tk_wait *next_wait(const tk_wait *wait) {
+    tk_wait *next = wait->watch->queue->waits_for;
+    bool goes_on =
+        !next || is_over(next->watch) || atomic_load_explicit(&next->refused, memory_order_relaxed);
+    return goes_on ? NULL : next;
+}
+
+/* Does it wait for a queue that this thread is inside of, which is wait->who then? */
+static bool find_circle(tk_wait *wait) {
+    for (const tk_wait *on = is_over(wait->watch) ? NULL : wait; on; on = next_wait(on)) {
+        wait->who = on->watch->queue;
+        if (tk_queue_is_inside(wait->who))
+            return true;
+    }
+    return false;
+}
+
+/* Refuse the wait of a task of another thread in the circle that a command closes. False: there is
+ * none. */
+static bool refuse_a_task(const tk_wait *command) {
+    for (const tk_wait *on = command; !tk_queue_is_inside(on->watch->queue);) {
+        const tk_queue *at = on->watch->queue;
+        tk_wait *next = at->waits_for;
+        if (!next->by_command) {
+            tk_queue *slept_on = next->watch->queue;
+            next->who = at;
+            atomic_store_explicit(&next->refused, true, memory_order_relaxed);
+            tk_queue_lock(slept_on); /* it looks at that under this lock */
+            tk_queue_wake(slept_on, true);
+            tk_queue_unlock(slept_on);
+            return true;
+        }
+        on = next;
+    }
+    return false;
+}
+
+/* This thread's tasks wait from now on. False: that would wait for one of them, wait->who. */
+static bool begin_wait(tk_wait *wait) {
     if (!tk_queue_is_in_task())
         return true;
     pthread_mutex_lock(&circle_lock);
-    const tk_queue *at = w->queue;
-    bool is_circle = false;
-    /* Each wait is looked at under the lock, this one too: what a queue waits for now says nothing
-     * about a ticket that it is done with. */
-    for (const tk_watch *on = w; !is_circle && on && !is_over(on); on = at->waits_for) {
-        at = on->queue;
-        is_circle = tk_queue_is_inside(at);
-    }
-    if (!is_circle)
-        set_waits(w);
+    bool goes = !find_circle(wait) || (wait->by_command && refuse_a_task(wait));
+    if (goes)
+        set_waits(wait);
     pthread_mutex_unlock(&circle_lock);
-    *who = at;
-    return !is_circle;
+    return goes;
 }
 
 static void end_wait(void) {
@@ -185,12 +219,21 @@ static bool is_over_or_mine(const tk_queue *q, const void *w) {
     return is_over(w) || (q->inline_only && tk_queue_has_work(q));
 }
 
-/* Sleep until it is over, or until this thread has run something of an inline_only queue. */
-static void block(tk_queue *q, const tk_watch *w) {
+static bool is_refused(const tk_wait *wait) {
+    return atomic_load_explicit(&wait->refused, memory_order_relaxed);
+}
+
+/* Sleep until it is over, or refused, or until this thread has run something of an inline_only
+ * queue. */
+static void block(tk_queue *q, tk_wait *wait) {
+    const tk_watch *w = wait->watch;
     tk_queue_lock(q);
-    while (!is_over(w)) {
+    while (!is_over(w) && !is_refused(wait)) {
         if (q->inline_only && tk_queue_has_work(q)) {
-            tk_queue_run_for(q, w->ticket);
+            if (!tk_queue_run_for(q, w->ticket)) {
+                wait->who = tk_queue_innermost();
+                atomic_store_explicit(&wait->refused, true, memory_order_relaxed);
+            }
             break;
         }
         tk_queue_sleep(q, w->ticket);
@@ -207,7 +250,8 @@ static tolk_status outcome(const tk_watch *w, tolk_error *err) {
     return f->err.code;
 }
 
-tolk_status tk_queue_wait_watched(const tk_watch *w, tolk_error *err) {
+/* own: of a command, see tk_queue_wait_as_command; NULL: it is none's. */
+static tolk_status wait_watched(const tk_watch *w, bool *own, tolk_error *err) {
     tk_queue *q = w->queue;
     tk_queue_here(q);
     /* A task of this queue need not wait for the rest to be released: it may be doing that. */
@@ -215,7 +259,6 @@ tolk_status tk_queue_wait_watched(const tk_watch *w, tolk_error *err) {
     if (inside && atomic_load_explicit(&w->failure, memory_order_acquire))
         return outcome(w, err);
     while (!is_over(w)) {
-        const tk_queue *who;
         tk_queue_lock(q);
         tolk_status st = q->lost ? tk_queue_refusal(q, err) : TOLK_OK;
         tk_queue_unlock(q);
@@ -223,15 +266,32 @@ tolk_status tk_queue_wait_watched(const tk_watch *w, tolk_error *err) {
             return st;
         if (!inside && tk_queue_spin(q, is_over_or_mine, w) && is_over(w))
             break;
-        if (!begin_wait(w, &who)) {
-            st = outcome(w, err);
-            return st != TOLK_OK ? st : fail_circle(w, who, err);
+        tk_wait wait = {.watch = w, .by_command = own != NULL};
+        bool goes = begin_wait(&wait);
+        if (goes) {
+            block(q, &wait);
+            end_wait();
         }
-        block(q, w);
-        end_wait();
+        if (goes && !is_refused(&wait))
+            continue;
+        st = outcome(w, err);
+        if (st != TOLK_OK || is_over(w))
+            return st;
+        if (!own || (!goes && wait.who == tk_queue_innermost()))
+            return fail_circle(w, wait.who, err);
+        *own = true;
+        return TOLK_OK;
     }
     tk_queue_settle();
     return outcome(w, err);
+}
+
+tolk_status tk_queue_wait_watched(const tk_watch *w, tolk_error *err) {
+    return wait_watched(w, NULL, err);
+}
+
+tolk_status tk_queue_wait_as_command(const tk_watch *w, bool *own, tolk_error *err) {
+    return wait_watched(w, own, err);
 }
 
 tolk_status tk_queue_wait(tk_queue *q, uint64_t ticket, tolk_error *err) {

@@ -449,6 +449,40 @@ static void test_many_threads_ask_for_one_event(void **state) {
     rt_close(&r);
 }
 
+/* A task that waits for a device that was told to wait for the task. */
+typedef struct circle {
+    tolk_device *own, *other;
+    int counter;
+    tolk_status got;
+    tolk_error err;
+} circle;
+static tolk_status circle_task(void *arg, tolk_error *err) {
+    circle *c = arg;
+    tolk_event *all;
+    tolk_status st = tolk_event_record(c->own, &all, err);
+    if (st == TOLK_OK)
+        st = tolk_device_wait_for(c->other, all, err);
+    if (st == TOLK_OK)
+        st = tolk_queue_submit(c->other, add_one, &c->counter, NULL, "innocent", err);
+    tolk_event_destroy(all);
+    c->got = tolk_device_await(c->other, &c->err);
+    return st;
+}
+
+static void a_task_in_a_circle_is_told_and_nobody_stops(int n, bool synchronous) {
+    (void)synchronous;
+    for (int i = 0; n > 1 && i < 20; i++) {
+        circle c = {.own = dev[0], .other = dev[n - 1], .err = TOLK_ERROR_INIT};
+        assert_int_equal(tolk_queue_submit(dev[0], circle_task, &c, NULL, "circle", NULL), TOLK_OK);
+        assert_int_equal(tolk_device_await(dev[0], NULL), TOLK_OK);
+        assert_int_equal(c.got, TOLK_E_DEADLOCK);
+        assert_non_null(strstr(c.err.msg, "a task of device CPU waits for device CPU:"));
+        assert_int_equal(tolk_device_await(dev[n - 1], NULL), TOLK_OK);
+        assert_int_equal(c.counter, 1);
+    }
+}
+ON_ALL(a_task_in_a_circle_is_told_and_nobody_stops)
+
 static void test_events_of_another_context_are_refused(void **state) {
     (void)state;
     rt other;
@@ -477,6 +511,7 @@ int main(void) {
         cmocka_unit_test(test_cancel_stops_the_queue),
         cmocka_unit_test(test_a_task_that_waits_for_itself_is_told),
         cmocka_unit_test(test_a_destroyed_device_takes_nothing),
+        cmocka_unit_test(test_a_task_in_a_circle_is_told_and_nobody_stops),
         cmocka_unit_test(test_events_of_another_context_are_refused),
         cmocka_unit_test(test_null_is_an_argument_error),
         cmocka_unit_test(test_every_allocation_may_fail),
