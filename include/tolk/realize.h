@@ -220,8 +220,8 @@ TOLK_API void tolk_transfer_destroy(tolk_transfer *transfer);
 TOLK_API tolk_status tolk_transfer_run(tolk_transfer *transfer, tolk_error *err);
 /* What is in the merge buffer, as n elements of dtype, for a scope whose merge node is `node`.
  * Owner: the caller, tolk_buffer_unref(). Errors: TOLK_E_NOT_FOUND (the scope promises another node
- * or none; nothing was merged yet, or another node since, or pool 0 was freed or replaced),
- * TOLK_E_RANGE. */
+ * or none; nothing was merged yet, or another node since, or pool 0 was freed or replaced, or the
+ * queue stopped before the transfer), TOLK_E_RANGE. */
 TOLK_API tolk_status tolk_scope_merge_buffer(tolk_scope *scope, uint64_t node, tolk_dtype dtype,
                                              size_t n, tolk_buffer **out, tolk_error *err);
 

@@ -37,6 +37,7 @@ void tk_device_end(tolk_device *device) {
     tk_device_state *s = device->realize;
     (void)tk_queue_close(s->queue, NULL);
     tk_book_fini(&s->book);
+    tk_queue_unwatch(&s->merge.copy);
     tk_queue_free(s->queue);
     tk_alloc_free(&device->ctx->al, s, sizeof *s);
     tk_device_free(device);

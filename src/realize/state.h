@@ -14,6 +14,7 @@ typedef struct tk_merge_state {
     uint64_t memory; /* number of the pool's memory that it is in; 0: nothing was merged yet */
     uint64_t node;
     size_t bytes;
+    tk_watch copy; /* the command that brings it there, or one behind that */
 } tk_merge_state;
 
 typedef struct tk_device_state {

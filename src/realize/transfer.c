@@ -123,9 +123,13 @@ static tolk_status submit_merge(const tolk_transfer *t, const tk_piece *to, cons
     *again = now != to->memory;
     if (!*again)
         st = tk_copy_pieces(t->dst_device, to, tk_buffer_device(t->src), from, err);
-    if (!*again && st == TOLK_OK)
-        s->merge = (tk_merge_state){
-            .memory = tk_memory_number(now), .node = t->node, .bytes = from->bytes};
+    if (!*again && st == TOLK_OK) {
+        tk_queue_unwatch(&s->merge.copy);
+        bool goes = tk_queue_mark(s->queue, &s->merge.copy, NULL) == TOLK_OK;
+        s->merge.memory = goes ? tk_memory_number(now) : 0;
+        s->merge.node = t->node;
+        s->merge.bytes = from->bytes;
+    }
     pthread_mutex_unlock(&r->names);
     tk_queue_resume();
     tk_memory_unref(now);
@@ -182,6 +186,12 @@ static tolk_status check_merged(const tolk_device *device, const tk_merge_state 
                               "node %llu in the merge buffer: nothing was merged on %.60s since "
                               "its pool 0 was freed or replaced",
                               (unsigned long long)node, tolk_device_name(device));
+    if (atomic_load_explicit(&m->copy.failure, memory_order_acquire))
+        return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
+                              "node %llu in the merge buffer: the queue of %.60s stopped before "
+                              "node %llu was there",
+                              (unsigned long long)node, tolk_device_name(device),
+                              (unsigned long long)m->node);
     if (m->node != node)
         return tk_status_fail(err, TOLK_E_NOT_FOUND, TK_NO_NODE,
                               "node %llu in the merge buffer: that of %.60s holds node %llu now",
@@ -215,10 +225,10 @@ tolk_status tolk_scope_merge_buffer(tolk_scope *scope, uint64_t node, tolk_dtype
                               (unsigned long long)node, (unsigned long long)promised);
     tk_realize *r = tk_realize_of(device->ctx);
     pthread_mutex_lock(&r->names);
-    tk_merge_state m = tk_device_state_of(device)->merge;
     tk_memory *memory = tk_pools_find(&device->realize->book, 0);
+    tolk_status st =
+        check_merged(device, &tk_device_state_of(device)->merge, memory, node, dtype, n, err);
     pthread_mutex_unlock(&r->names);
-    tolk_status st = check_merged(device, &m, memory, node, dtype, n, err);
     if (st == TOLK_OK)
         st = tk_buffer_of_pool("tolk_scope_merge_buffer", device, 0, memory, 0, dtype, n, out, err);
     tk_memory_unref(memory);

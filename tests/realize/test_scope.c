@@ -608,6 +608,48 @@ static void test_merge_buffer_that_was_replaced_holds_no_node(void **state) {
     tolk_scope_unref(s);
 }
 
+static tolk_status fail_when_let_go(void *arg, tolk_error *e) {
+    (void)e;
+    for (int i = 0; i < 200000 && !*(_Atomic int *)arg; i++)
+        usleep(100);
+    return TOLK_E_IO;
+}
+
+/* A transfer that a stopped queue dropped brought nothing. */
+static void test_merge_that_was_dropped_is_not_there(void **state) {
+    (void)state;
+    tolk_scope *s = scope_of(d0), *m;
+    tolk_transfer *t;
+    tolk_buffer *b = NULL;
+    _Atomic int go = 0;
+    (void)bind_two(s, 1, 5, 6);
+    assert_int_equal(tolk_transfer_create(s, s, 1, 1, &t, &m, NULL), TOLK_OK);
+    assert_int_equal(tolk_queue_submit(d0, fail_when_let_go, &go, NULL, "fails", NULL), TOLK_OK);
+    assert_int_equal(tolk_transfer_run(t, NULL), TOLK_OK);
+    assert_int_equal(tolk_scope_merge_buffer(m, 1, TOLK_F32, 2, &b, NULL), TOLK_OK);
+    tolk_buffer_unref(b);
+    go = 1;
+    assert_int_equal(tolk_device_await(d0, NULL), TOLK_E_IO);
+    assert_int_equal(tolk_device_recover(d0, NULL), TOLK_OK);
+    assert_int_equal(tolk_scope_merge_buffer(m, 1, TOLK_F32, 2, &b, &err), TOLK_E_NOT_FOUND);
+    check_contains(err.msg, "node 1 in the merge buffer: the queue of CPU stopped before node 1");
+    assert_int_equal(tolk_transfer_run(t, NULL), TOLK_OK);
+    assert_int_equal(tolk_scope_merge_buffer(m, 1, TOLK_F32, 2, &b, NULL), TOLK_OK);
+    float x[2];
+    assert_int_equal(tolk_buffer_copyout(b, 0, x, sizeof x, NULL), TOLK_OK);
+    assert_true(x[0] == 5 && x[1] == 6);
+    tolk_buffer_unref(b);
+    /* what stops later does not undo it */
+    assert_int_equal(tolk_queue_submit(d0, fail_when_let_go, &go, NULL, "fails", NULL), TOLK_OK);
+    assert_int_equal(tolk_device_await(d0, NULL), TOLK_E_IO);
+    assert_int_equal(tolk_device_recover(d0, NULL), TOLK_OK);
+    assert_int_equal(tolk_scope_merge_buffer(m, 1, TOLK_F32, 2, &b, NULL), TOLK_OK);
+    tolk_buffer_unref(b);
+    tolk_transfer_destroy(t);
+    tolk_scope_unref(m);
+    tolk_scope_unref(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -630,6 +672,7 @@ int main(void) {
         TEST(test_merge_of_what_was_never_written),
         BOTH(test_merge_of_a_node_without_elements),
         BOTH(test_merge_buffer_that_was_replaced_holds_no_node),
+        TEST(test_merge_that_was_dropped_is_not_there),
         BOTH(test_merge_buffer_grows_and_holds_one_node),
         BOTH(test_threads_merge_on_one_device),
         cmocka_unit_test(test_out_of_memory),
