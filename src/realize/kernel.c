@@ -311,6 +311,13 @@ tolk_status tolk_kernel_compile(tolk_device *device, const char *name, const cha
     void *value;
     TK_TRY(tk_guarded_cache_find_or_build(r->kernels, &key, uid, b.fn ? build_native : build_source,
                                           &b, &value, err));
+    /* If the device ended before the build began, its eviction did not see this one. */
+    tolk_status st = tk_device_check(device, err);
+    if (st != TOLK_OK) {
+        (void)tk_guarded_cache_drop(r->kernels, &key, NULL);
+        tolk_kernel_unref(value);
+        return st;
+    }
     *out = value;
     return TOLK_OK;
 }

@@ -182,7 +182,7 @@ static tk_realize *begin(tolk_ctx *ctx, tolk_status *st, tolk_error *err) {
 /* The device of a slot, made anew if it was destroyed. Under the lock. */
 static tolk_status device_at(tk_realize *r, size_t i, tolk_device **out, tolk_error *err) {
     tk_device_slot_at *slot = &r->table.at[i];
-    if (!slot->device) {
+    if (!slot->device || atomic_load(&slot->device->realize->destroyed)) { /* or is being */
         TK_TRY(make(r, slot, err));
         count_queues(r);
     }

@@ -397,6 +397,30 @@ static void test_destroyed_devices_are_not_counted_as_queues(void **state) {
     rt_close(&r);
 }
 
+static tolk_status open_again(void *user, const tolk_hook_event *event, tolk_error *err) {
+    (void)event;
+    tolk_device **d = user;
+    return tolk_device_open(r.ctx, "CPU:1", d, err);
+}
+
+static void test_a_device_that_is_being_destroyed_is_not_opened(void **state) {
+    (void)state;
+    open_n(2);
+    tolk_device *d = opened("CPU:1"), *again = NULL;
+    uint64_t id;
+    assert_int_equal(tolk_hook_add(r.ctx, TOLK_HOOK_DEVICE_DESTROY, open_again, &again, &id, NULL),
+                     TOLK_OK);
+    assert_int_equal(tolk_device_destroy(d, NULL), TOLK_OK);
+    assert_non_null(again);
+    assert_ptr_not_equal(again, d);
+    assert_int_equal(tolk_device_await(again, NULL), TOLK_OK);
+    assert_ptr_equal(opened("CPU:1"), again);
+    assert_int_equal(tolk_device_index(again), 1);
+    assert_int_equal(tolk_device_index(d), -1);
+    assert_int_equal(tolk_device_count(r.ctx), 2);
+    rt_close(&r);
+}
+
 static void *open_all(void *arg) {
     (void)arg;
     for (int i = 0; i < 50; i++) {
@@ -511,6 +535,7 @@ int main(void) {
         cmocka_unit_test(test_destroyed_devices_say_so_and_come_back_with_another_uid),
         cmocka_unit_test(test_destroy_ends_a_device_whose_task_waited_for_itself),
         cmocka_unit_test(test_destroyed_devices_are_not_counted_as_queues),
+        cmocka_unit_test(test_a_device_that_is_being_destroyed_is_not_opened),
         cmocka_unit_test(test_first_calls_from_eight_threads),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_too_many_devices_and_null_arguments_are_errors),
