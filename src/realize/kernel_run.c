@@ -350,14 +350,13 @@ static tolk_status run_program(tolk_kernel *k, const tolk_args *args, bool has_g
 
 /* ---- functions that stand for kernels ---- */
 
-/* A call that waits in a queue. Behind it in its memory: n pieces, uses and arguments. */
+/* A call that waits in a queue. Behind it in its memory: n pieces and arguments. */
 typedef struct call {
     size_t memory_bytes;
     tolk_kernel *kernel;
     tolk_dims grid, block;
-    size_t shared_bytes, n, n_pieces, n_uses;
+    size_t shared_bytes, n, n_pieces;
     tk_piece *pieces; /* of the buffers among the arguments */
-    tk_use *uses;
     tolk_native_arg *args;
 } call;
 
@@ -375,8 +374,9 @@ static void release_call(void *arg) {
     tk_alloc_free(al, c, c->memory_bytes);
 }
 
-/* It may do anything with its buffers. */
-static tolk_status fill_call(call *c, const tolk_args *args, tolk_error *err) {
+/* It may do anything with its buffers: uses, at most c->n of them. */
+static tolk_status fill_call(call *c, const tolk_args *args, tk_use *uses, size_t *n_uses,
+                             tolk_error *err) {
     for (size_t i = 0; i < c->n; i++) {
         const tk_arg *arg = &args->list.at[i];
         c->args[i] = (tolk_native_arg){.slot = arg->slot, .dtype = arg->dtype, .value = arg->value};
@@ -390,7 +390,7 @@ static tolk_status fill_call(call *c, const tolk_args *args, tolk_error *err) {
         TK_TRY(tk_buffer_piece(arg->buffer, who, p, err));
         c->n_pieces++;
         if (p->bytes)
-            c->uses[c->n_uses++] = (tk_use){p->memory, p->offset, p->offset + p->bytes, true};
+            uses[(*n_uses)++] = (tk_use){p->memory, p->offset, p->offset + p->bytes, true};
         c->args[i].dtype = p->dtype;
         c->args[i].data = p->at;
         c->args[i].bytes = p->bytes;
@@ -402,11 +402,18 @@ static tolk_status run_function(tolk_kernel *k, const tolk_args *args,
                                 const int64_t dim[TK_KERNEL_AXES], size_t shared_bytes,
                                 tolk_error *err) {
     tolk_ctx *ctx = k->device->ctx;
-    size_t n = tolk_args_count(args);
-    size_t bytes = sizeof(call) + n * (sizeof(tk_piece) + sizeof(tk_use) + sizeof(tolk_native_arg));
-    call *c = tk_alloc(&ctx->al, bytes);
-    if (!c)
+    size_t n = tolk_args_count(args), n_uses = 0;
+    size_t bytes = sizeof(call) + n * (sizeof(tk_piece) + sizeof(tolk_native_arg));
+    /* Not in the call, which is given back when it is over: before tk_memory_submit returns. */
+    tk_use few_uses[FEW], *uses = few_uses;
+    if (n > FEW)
+        uses = tk_alloc(&ctx->al, n * sizeof *uses);
+    call *c = uses ? tk_alloc(&ctx->al, bytes) : NULL;
+    if (!c) {
+        if (uses != few_uses)
+            tk_alloc_free(&ctx->al, uses, n * sizeof *uses);
         return tk_status_nomem(err);
+    }
     *c = (call){.memory_bytes = bytes,
                 .kernel = tolk_kernel_ref(k),
                 .grid = {dim[0], dim[1], dim[2]},
@@ -414,15 +421,16 @@ static tolk_status run_function(tolk_kernel *k, const tolk_args *args,
                 .shared_bytes = shared_bytes,
                 .n = n};
     c->pieces = (tk_piece *)(void *)(c + 1);
-    c->uses = (tk_use *)(void *)(c->pieces + n);
-    c->args = (tolk_native_arg *)(void *)(c->uses + n);
+    c->args = (tolk_native_arg *)(void *)(c->pieces + n);
     tk_command command = {.run = run_call, .release = release_call, .arg = c, .label = k->name};
-    tolk_status st = fill_call(c, args, err);
+    tolk_status st = fill_call(c, args, uses, &n_uses, err);
     if (st == TOLK_OK)
-        st = tk_memory_submit(ctx, c->uses, c->n_uses, tk_device_state_of(k->device)->queue,
-                              &command, NULL, err);
+        st = tk_memory_submit(ctx, uses, n_uses, tk_device_state_of(k->device)->queue, &command,
+                              NULL, err);
     if (st != TOLK_OK)
         release_call(c);
+    if (uses != few_uses)
+        tk_alloc_free(&ctx->al, uses, n * sizeof *uses);
     return st;
 }
 

@@ -518,10 +518,15 @@ tolk_status tk_memory_submit(tolk_ctx *ctx, const tk_use *uses, size_t n, tk_que
     }
     c->after = points;
     c->n_after = tk_memory_hazards(uses, n, q, points, cap);
+    /* The command may be over, and what it holds given back, before its use is noted. */
+    for (size_t i = 0; i < n; i++)
+        tk_memory_ref(uses[i].memory);
     tolk_status st = tk_queue_submit(q, c, ticket, err);
     if (st == TOLK_OK)
         tk_memory_used(uses, n, q, *ticket);
     tk_memory_order_unlock(ctx);
+    for (size_t i = 0; i < n; i++)
+        tk_memory_unref(uses[i].memory);
     c->after = NULL;
     c->n_after = 0;
     if (points != few)

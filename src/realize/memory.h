@@ -97,7 +97,8 @@ size_t tk_memory_hazards(const tk_use *uses, size_t n, const tk_queue *q, tk_poi
 void tk_memory_used(const tk_use *uses, size_t n, tk_queue *q, uint64_t ticket);
 
 /* All of that: submit a command that uses these, to run after what it must wait for (c->after is
- * set, and invalid afterwards). Errors: those of tk_queue_submit. */
+ * set, and invalid afterwards). uses: not in memory that the command gives back. Errors: those of
+ * tk_queue_submit. */
 tolk_status tk_memory_submit(tolk_ctx *ctx, const tk_use *uses, size_t n, tk_queue *q,
                              tk_command *c, uint64_t *ticket, tolk_error *err);
 /* The same for a command that the calling thread runs at once: true if q is idle and there is
