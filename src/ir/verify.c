@@ -72,13 +72,18 @@ tolk_status tk_verify_node(const tk_verify_cx *cx, const tolk_uop *u, uint8_t st
     return tk_check_uop(u, &why) == TOLK_OK ? TOLK_OK : pass_on(cx, u, &why);
 }
 
-tolk_status tk_verify_after(const tk_verify_cx *cx, const tolk_uop *u) {
+static tolk_status after_of(const tk_verify_cx *cx, const tolk_uop *u, bool states) {
     for (uint32_t i = 1; i < u->n_src; i++)
-        if (u->src[i]->dtype != TOLK_VOID && !tk_uop_is(u->src[i], TK_OP_RANGE))
-            return tk_verify_fail(cx, u, TOLK_E_VERIFY,
-                                  "operand %u is %s, expected an effect (void) or a range", i,
-                                  tk_op_get(tk_uop_op(u->src[i]))->name);
+        if (u->src[i]->dtype != TOLK_VOID && !tk_uop_is(u->src[i], TK_OP_RANGE) &&
+            !(states && tk_uop_is(u->src[i], TK_OP_AFTER)))
+            return tk_verify_fail(
+                cx, u, TOLK_E_VERIFY, "operand %u is %s, expected an effect (void)%s or a range", i,
+                tk_op_get(tk_uop_op(u->src[i]))->name, states ? ", an after" : "");
     return TOLK_OK;
+}
+
+tolk_status tk_verify_after(const tk_verify_cx *cx, const tolk_uop *u) {
+    return after_of(cx, u, false);
 }
 
 /* ---- tensor stage ---- */
@@ -94,8 +99,8 @@ static tolk_status tensor_node(const tk_verify_cx *cx, tk_verify_defs *defs, con
     TK_TRY(tk_verify_node(cx, u, TK_STAGE_T));
     if (tk_uop_lanes(u) != 1)
         return tk_verify_fail(cx, u, TOLK_E_DTYPE, "a vector, expected at the program stage only");
-    if (tk_uop_is(u, TK_OP_AFTER))
-        TK_TRY(tk_verify_after(cx, u));
+    if (tk_uop_is(u, TK_OP_AFTER)) /* the state of a buffer, which may wait for others */
+        TK_TRY(after_of(cx, u, true));
     TK_TRY(tk_verify_defs_add(defs, u));
     const tk_shape *shape;
     const tolk_uop *at = u;

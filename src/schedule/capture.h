@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who gets the linears of a thread in place of running them. Each thread of a context has a stack of
- * such hooks of its own: what other threads run meanwhile is none of a capture's business.
+ * Who gets the linears of a thread in place of running them. Each thread of a context has a stack
+ * of such hooks of its own: what other threads run meanwhile is none of a capture's business.
  */
 #ifndef TK_SCHEDULE_CAPTURE_H
 #define TK_SCHEDULE_CAPTURE_H

@@ -170,8 +170,8 @@ static tolk_status kernel_at(schedule *s, const tolk_uop *call, uint32_t *out) {
     if (!at) {
         kernel k = {.call = call};
         if (s->kernels.n >= TK_MANY)
-            return tk_status_fail(s->err, TOLK_E_LIMIT, TK_NO_NODE,
-                                  "schedule: more than %d calls", TK_MANY);
+            return tk_status_fail(s->err, TOLK_E_LIMIT, TK_NO_NODE, "schedule: more than %d calls",
+                                  TK_MANY);
         if (!tk_vec_push(&s->kernels, k) ||
             !tk_walk_map_put(&s->kernel_of, call->id, (uint32_t)s->kernels.n))
             return no_memory(s);
@@ -403,8 +403,8 @@ static tolk_status storage(schedule *s, tk_walk_map *memo, const tolk_uop *value
         return no_memory(s);
     while (s->todo.n) {
         const tolk_uop *u = tk_vec_last(&s->todo), *r = NULL;
-        bool keeps = tk_uop_is(u, TK_OP_MSELECT) || tk_uop_is(u, TK_OP_MSTACK) ||
-                     tk_uop_is(u, TK_OP_SLICE);
+        bool keeps =
+            tk_uop_is(u, TK_OP_MSELECT) || tk_uop_is(u, TK_OP_MSTACK) || tk_uop_is(u, TK_OP_SLICE);
         bool passes = tk_uop_is(u, TK_OP_AFTER) || (is_transparent(u) && !keeps);
         uint32_t n = tk_uop_is(u, TK_OP_MSTACK) ? u->n_src : keeps || passes ? 1 : 0;
         size_t was = s->todo.n;
@@ -418,8 +418,8 @@ static tolk_status storage(schedule *s, tk_walk_map *memo, const tolk_uop *value
         } else if (keeps) {
             s->found.n = 0;
             for (uint32_t i = 0; i < u->n_src; i++) {
-                const tolk_uop *x = i < n ? s->g->nodes.at[tk_walk_map_get(memo, u->src[i]->id) - 1]
-                                          : u->src[i];
+                const tolk_uop *x =
+                    i < n ? s->g->nodes.at[tk_walk_map_get(memo, u->src[i]->id) - 1] : u->src[i];
                 if (!tk_vec_push(&s->found, x))
                     return no_memory(s);
             }

@@ -13,11 +13,7 @@
 enum { PARTS = 32 /* of the allocator's classes */ };
 
 /* What a call does with an argument. */
-typedef enum use {
-    READS = 1,
-    WRITES = 2,
-    COPIES = 4
-} use;
+typedef enum use { READS = 1, WRITES = 2, COPIES = 4 } use;
 
 /* A BUFFER of global space. */
 typedef struct item {
@@ -48,7 +44,7 @@ typedef struct lane {
     const tolk_uop *arena;
 } lane;
 
-/* What a body does with its params, by slot. */
+/* What a kernel does with its buffers, in the order of their slots. */
 typedef struct access {
     size_t n;
     uint8_t *use;
@@ -93,8 +89,7 @@ static bool most_elems(const tolk_uop *u, int64_t *elems) {
     *elems = 1;
     for (uint32_t i = 0; i < shape->rank; i++) {
         tk_bound b = tk_bounds(shape->dim[i]);
-        if (b.state != 1 || b.hi <= 0 || !tk_check_mul(&bytes, b.hi) ||
-            !tk_check_mul(elems, b.hi))
+        if (b.state != 1 || b.hi <= 0 || !tk_check_mul(&bytes, b.hi) || !tk_check_mul(elems, b.hi))
             return false;
     }
     return bytes > 0 && bytes >> 60 == 0;
@@ -178,15 +173,11 @@ static tolk_status access_of(plan *p, const tolk_uop *body, const access **out) 
         access a = {0};
         tk_params params;
         TK_TRY(tk_params_init(&params, kernel, p->al, p->err));
-        for (size_t i = 0; i < params.list.n; i++)
-            if ((uint64_t)params.list.at[i].slot < TK_MANY && !params.list.at[i].is_scalar &&
-                a.n <= (size_t)params.list.at[i].slot)
-                a.n = (size_t)params.list.at[i].slot + 1;
+        a.n = params.n_bufs;
         a.use = a.n ? tk_arena_zero(&p->scratch, a.n) : NULL;
-        for (size_t i = 0; a.use && i < params.list.n; i++) {
-            const tk_param *x = &params.list.at[i];
-            if (!x->is_scalar && (uint64_t)x->slot < a.n)
-                a.use[x->slot] = (uint8_t)((x->loaded ? READS : 0) | (x->stored ? WRITES : 0));
+        for (uint32_t i = 0; a.use && i < a.n; i++) {
+            const tk_param *x = tk_params_buf(&params, i);
+            a.use[i] = (uint8_t)((x->loaded ? READS : 0) | (x->stored ? WRITES : 0));
         }
         tk_params_fini(&params);
         if ((a.n && !a.use) || !tk_vec_push(&p->accesses, a) ||
@@ -238,20 +229,25 @@ static tolk_status plain_call(plan *p, const tolk_uop *u, size_t call) {
         TK_TRY(touch(p, body, call, copies ? COPIES : 0));
     if (tk_uop_is(body, TK_OP_SLICE))
         return bind_view(p, u, call);
-    for (uint32_t pass = 0; pass < 2; pass++) /* all of it is read before anything is written */
-        for (uint32_t i = 1; i < u->n_src; i++) {
-            unsigned how = copies ? (unsigned)COPIES | (i == 1 ? WRITES : READS)
-                           : a && i - 1 < a->n ? a->use[i - 1]
-                                               : 0;
-            TK_TRY(touch(p, u->src[i], call, how & (pass ? (unsigned)WRITES : ~(unsigned)WRITES)));
+    for (uint32_t pass = 0; pass < 2; pass++) { /* all is read before anything is written */
+        unsigned mask = pass ? (unsigned)WRITES : ~(unsigned)WRITES;
+        for (uint32_t i = 1, buffer = 0; i < u->n_src; i++) {
+            const tolk_uop *x = u->src[i];
+            if (tk_uop_is(x, TK_OP_BIND) || tk_check_is_scalar_param(x))
+                continue;
+            unsigned how = copies               ? (unsigned)COPIES | (buffer ? READS : WRITES)
+                           : a && buffer < a->n ? a->use[buffer]
+                                                : 0;
+            TK_TRY(touch(p, x, call, how & mask));
+            buffer++;
         }
+    }
     return TOLK_OK;
 }
 
 static bool not_a_kernel(const tolk_uop *u, void *user) {
     (void)user;
-    return !tk_uop_is(u, TK_OP_SINK) && !tk_uop_is(u, TK_OP_PROGRAM) &&
-           !tk_uop_is(u, TK_OP_BUFFER);
+    return !tk_uop_is(u, TK_OP_SINK) && !tk_uop_is(u, TK_OP_PROGRAM) && !tk_uop_is(u, TK_OP_BUFFER);
 }
 
 /* One call of the linear, and those in its body if it is a graph of others. */
@@ -405,10 +401,8 @@ static int64_t new_slot(const plan *p) {
 static tolk_status make_arenas(plan *p, tk_walk_list *arenas) {
     for (size_t i = 0; i < p->lanes.n; i++) {
         lane *l = &p->lanes.at[i];
-        tk_attr attrs[4] = {{.i = new_slot(p)},
-                            {.i = TK_SPACE_GLOBAL},
-                            {.i = 0},
-                            {.blob = l->device}};
+        tk_attr attrs[4] = {
+            {.i = new_slot(p)}, {.i = TK_SPACE_GLOBAL}, {.i = 0}, {.blob = l->device}};
         const tolk_uop *size = tk_uop_index_const(p->g, (int64_t)rounded(l->peak));
         l->arena = size ? tk_uop(p->g, TK_OP_BUFFER, TOLK_I8, &size, 1, attrs) : NULL;
         if (!l->arena)

@@ -388,7 +388,11 @@ static const row tensors[] = {
      "%2 param: slot 0 is that of %1, too"},
     {"after of a value",
      "%0 = const index 5\n%1 = param f32 (%0) {slot=0}\n%2 = after f32 (%1, %0)\n",
-     "%2 after: operand 1 is const, expected an effect (void) or a range"},
+     "%2 after: operand 1 is const, expected an effect (void), an after or a range"},
+    {"after of another state",
+     "%0 = const index 5\n%1 = buffer f32 (%0) {slot=0}\n%2 = after f32 (%1)\n"
+     "%3 = buffer f32 (%0) {slot=1}\n%4 = after f32 (%3, %2)\n",
+     NULL},
     {"call of a kernel",
      Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
            "%8 = buffer f32 (%0) {slot=0}\n%9 = call void (%7, %8)\n%10 = after f32 (%8, %9)\n",

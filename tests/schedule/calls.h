@@ -79,8 +79,7 @@ CALLS_UNUSED static const tolk_uop *call_of_body(tolk_graph *g, const tolk_uop *
     tk_attr a = {.blob = tk_blob_str(g, name, strlen(name))};
     return src[0] ? tk_uop(g, TK_OP_CALL, TOLK_VOID, src, n + 1, &a) : NULL;
 }
-#define CALL(g, name, ...)                                                                         \
-    call_of_body(g, NULL, name, (const tolk_uop *const[]){__VA_ARGS__, NULL})
+#define CALL(g, name, ...) call_of_body(g, NULL, name, (const tolk_uop *const[]){__VA_ARGS__, NULL})
 
 /* A copy from src to dst, and a call that binds view to a part of src. */
 CALLS_UNUSED static const tolk_uop *copy_call(tolk_graph *g, const tolk_uop *dst,

@@ -43,8 +43,7 @@ static void test_schedule_stores_are_ignored_and_order_is_kept(void **state) {
     (void)state;
     tolk_graph *g = calls_graph(NULL);
     const tolk_uop *a = f32s(g, 0, 4), *b = f32s(g, 1, 4), *zero = tk_uop_index_const(g, 0);
-    const tolk_uop *store =
-        tolk_store(g, tolk_index(g, a, &zero, 1), tk_uop_const(g, TOLK_F32, 0));
+    const tolk_uop *store = tolk_store(g, tolk_index(g, a, &zero, 1), tk_uop_const(g, TOLK_F32, 0));
     const tolk_uop *u = AFTER(g, a, CALL(g, "k2", a, b), store, CALL(g, "k1", a, b));
     const tolk_uop *l = schedule(g, SINK(g, u));
     assert_order(l, "k2 k1");
@@ -58,13 +57,18 @@ static void test_schedule_arguments_become_buffers(void **state) {
     tolk_graph *g = calls_graph(NULL);
     const tolk_uop *a = f32s(g, 0, 4), *b = f32s(g, 1, 4), *c = f32s(g, 2, 4);
     const tolk_uop *s = AFTER(g, a, CALL(g, "k0", a, b));
-    tk_attr attrs[7] = {{.i = 0}, {.blob = tk_blob_str(g, "n", 1)}, {.i = TK_SPACE_ALU}, {.i = 1},
-                        {.i = 9}, {.blob = NULL},                   {.i = -1}};
+    tk_attr attrs[7] = {{.i = 0},
+                        {.blob = tk_blob_str(g, "n", 1)},
+                        {.i = TK_SPACE_ALU},
+                        {.i = 1},
+                        {.i = 9},
+                        {.blob = NULL},
+                        {.i = -1}};
     const tolk_uop *n = tk_uop(g, TK_OP_PARAM, TOLK_I32, NULL, 0, attrs);
     const tolk_uop *bound = NODE(g, TK_OP_BIND, n, tk_uop_const(g, TOLK_I32, 3));
     const tolk_uop *end =
-        NODE(g, TK_OP_END, CALL(g, "k1", c, bound, slice_of_node(g, s, 1, 2),
-                                NODE(g, TK_OP_CONTIGUOUS, s)));
+        NODE(g, TK_OP_END,
+             CALL(g, "k1", c, bound, slice_of_node(g, s, 1, 2), NODE(g, TK_OP_CONTIGUOUS, s)));
     const tolk_uop *l = schedule(g, SINK(g, AFTER(g, c, end)));
     assert_order(l, "k0 k1"); /* an end is its call */
     const tolk_uop *k1 = l->src[1];
@@ -165,7 +169,8 @@ static void test_schedule_cycle_names_a_call_of_it(void **state) {
     tolk_graph *g = calls_graph(NULL);
     const tolk_uop *a = f32s(g, 0, 4), *b = f32s(g, 1, 4), *c = f32s(g, 2, 4), *d = f32s(g, 3, 4);
     /* Each of two calls overwrites what the other one reads. */
-    const tolk_uop *x = AFTER(g, a, CALL(g, "left", a, b)), *y = AFTER(g, b, CALL(g, "right", b, a));
+    const tolk_uop *x = AFTER(g, a, CALL(g, "left", a, b)),
+                   *y = AFTER(g, b, CALL(g, "right", b, a));
     const tolk_uop *other = AFTER(g, c, CALL(g, "other", c, d));
     const tolk_uop *behind = AFTER(g, d, CALL(g, "behind", d, x));
     const tolk_uop *out = NULL;
@@ -243,7 +248,6 @@ static int version_of(const random_graph *r, const tolk_uop *state) {
             return r->version[i];
     return 0;
 }
-
 
 static void random_order(uint64_t seed) {
     random_graph *r = calloc(1, sizeof *r);

@@ -228,8 +228,8 @@ static void test_plan_graph_of_calls_is_one_call(void **state) {
     const tolk_uop *inner = LIST(g, CALL(g, "k0", a, in), CALL(g, "k1", b, a), CALL(g, "k2", c, b));
     tk_attr name = {.blob = tk_blob_str(g, "graph", 5)};
     const tolk_uop *f = tk_uop(g, TK_OP_CUSTOM_FUNCTION, TOLK_VOID, &inner, 1, &name);
-    const tolk_uop *l = LIST(g, call_of_body(g, f, "graph", (const tolk_uop *[]){NULL}),
-                             CALL(g, "k3", out, c));
+    const tolk_uop *l =
+        LIST(g, call_of_body(g, f, "graph", (const tolk_uop *[]){NULL}), CALL(g, "k3", out, c));
     tk_walk_list arenas;
     const tolk_uop *p = plan_of(g, l, (const tolk_uop *[]){in, out}, 2, &arenas);
     const tolk_uop *q = p->src[0]->src[0]->src[0];
@@ -281,8 +281,8 @@ static void random_call(random_linear *r, uint64_t *s) {
     const tolk_uop *call;
     switch (tk_test_rand(s) % 6) {
     case 0: /* a view: of what has no part in its own memory */
-        if (r->made[to] || r->held[to] || tk_uop_is(a, TK_OP_SLICE) ||
-            out->dtype != a->dtype || elems_of(out) > elems_of(a)) {
+        if (r->made[to] || r->held[to] || tk_uop_is(a, TK_OP_SLICE) || out->dtype != a->dtype ||
+            elems_of(out) > elems_of(a)) {
             call = CALL(r->g, "k", out, a, b);
             break;
         }
