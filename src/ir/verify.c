@@ -91,7 +91,7 @@ tolk_status tk_verify_after(const tk_verify_cx *cx, const tolk_uop *u) {
 /* Is source i of u the body of a call, which is of another stage? */
 static bool is_body(const tolk_uop *u, uint32_t i) {
     if (tk_uop_is(u, TK_OP_PROGRAM))
-        return i < 2;
+        return tk_uop_is(u->src[i], TK_OP_SINK) || tk_uop_is(u->src[i], TK_OP_LINEAR);
     return tk_uop_is(u, TK_OP_CALL) && i == 0 && tk_uop_is(u->src[0], TK_OP_SINK);
 }
 
@@ -105,7 +105,9 @@ static tolk_status tensor_node(const tk_verify_cx *cx, tk_verify_defs *defs, con
     const tk_shape *shape;
     const tolk_uop *at = u;
     tolk_error why = TOLK_ERROR_INIT;
-    return tk_shape_get(u, &shape, &at, &why) == TOLK_OK ? TOLK_OK : pass_on(cx, at, &why);
+    if (tk_shape_get(u, &shape, &at, &why) != TOLK_OK)
+        return pass_on(cx, at, &why);
+    return tk_verify_call(cx, u);
 }
 
 static tolk_status body(const tk_verify_cx *cx, const tolk_uop *u) {
@@ -150,6 +152,7 @@ static tolk_status verify_tensor(const tk_verify_cx *cx) {
     tk_walk_map_init(&outside, cx->al);
     tk_walk_map_init(&bodies, cx->al);
     tk_verify_defs_init(&defs, cx);
+    defs.variables_by_name = true;
     tolk_status st = tk_walk(cx->root, &nodes);
     st = st == TOLK_OK ? tensor_nodes(cx, &nodes, &outside, &bodies, &defs)
                        : tk_status_nomem(cx->err);

@@ -224,6 +224,19 @@ static tolk_status prepare(tolk_kernel *k, const tolk_uop *sink, tolk_error *err
     return TOLK_OK;
 }
 
+tolk_status tk_kernel_create(tolk_device *device, tolk_program *program, const tolk_uop *sink,
+                             tolk_kernel **out, tolk_error *err) {
+    tolk_kernel *k;
+    TK_TRY(create_kernel(device, tolk_kernel_name(sink), &k, err));
+    k->program = tolk_program_ref(program);
+    tolk_status st = prepare(k, sink, err);
+    if (st != TOLK_OK)
+        free_kernel(k);
+    else
+        *out = k;
+    return st;
+}
+
 static tolk_status no_such_kernel(const tolk_uop *root, const char *name, tolk_error *err) {
     char have[160] = "";
     size_t at = 0;

@@ -6,6 +6,7 @@
 #define TK_REALIZE_KERNEL_H
 
 #include "jit/launch.h"
+#include "realize/buffer.h"
 #include "realize/guarded_cache.h"
 
 #include <tolk/realize.h>
@@ -40,6 +41,37 @@ struct tolk_kernel {
     tolk_native_fn fn;
     void *user;
 };
+
+/* A kernel of a program, which gets a reference; sink: what it was compiled from. Errors:
+ * TOLK_E_NOMEM, TOLK_E_LIMIT. */
+tolk_status tk_kernel_create(tolk_device *device, tolk_program *program, const tolk_uop *sink,
+                             tolk_kernel **out, tolk_error *err);
+
+/* The arguments of a launch, in the order of the program's params: n_bufs and n_vals of them. */
+typedef struct tk_kernel_bound {
+    size_t n_bufs, n_vals;
+    size_t held; /* of pieces: they are references */
+    void **bufs;
+    size_t *bytes;
+    tk_piece *pieces;
+    tk_use *uses;
+    size_t n_uses;
+    int64_t *vals;
+    tk_launch launch;
+    void *memory; /* of all that; NULL: on the stack, or there are none */
+    size_t memory_bytes;
+} tk_kernel_bound;
+
+/* A launch in two steps, for who launches the same kernel again and again. init: room for the
+ * arguments of kernels with so many. Set vals; tk_kernel_bind() then takes the buffers and checks
+ * all that a launch does before it may run, without grid, block and dynamic local memory;
+ * tk_kernel_go() hands it over, or tk_kernel_unbind() drops it. */
+tolk_status tk_kernel_bound_init(tk_kernel_bound *b, const tolk_kernel *k, tolk_error *err);
+void tk_kernel_bound_fini(tk_kernel_bound *b, const tolk_allocator *al);
+tolk_status tk_kernel_bind(const tolk_kernel *k, tolk_buffer *const *bufs, tk_kernel_bound *b,
+                           tolk_error *err);
+tolk_status tk_kernel_go(tolk_kernel *k, tk_kernel_bound *b, tolk_error *err);
+void tk_kernel_unbind(tk_kernel_bound *b);
 
 /* Values of tk_realize.kernels are tolk_kernel. */
 struct tk_natives;

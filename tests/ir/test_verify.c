@@ -404,7 +404,7 @@ static const row tensors[] = {
     {"compiled kernel with a wrong program",
      Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
            "%8 = linear void (%0, %1, %3)\n%9 = program void (%7, %8) {name=\"k\"}\n"
-           "%10 = call void (%9)\n%11 = linear void (%10)\n",
+           "%10 = buffer f32 (%0) {slot=0}\n%11 = call void (%9, %10)\n%12 = linear void (%11)\n",
      "%3 index: operand 1 (range) does not stand in the list before it"},
 };
 
