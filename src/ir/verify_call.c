@@ -56,10 +56,9 @@ static tolk_status kernel_params(const tk_verify_cx *cx, const tolk_uop *call,
         const tolk_uop *arg = buffer_arg(call, i);
         char text[64];
         if (arg->dtype != p->dtype)
-            return tk_verify_fail(cx, call, TOLK_E_DTYPE,
-                                  "buffer %u is of %s, but param %s of its kernel of %s", i,
-                                  tolk_dtype_name(arg->dtype), tk_params_text(p, text),
-                                  tolk_dtype_name(p->dtype));
+            return tk_verify_fail(
+                cx, call, TOLK_E_DTYPE, "buffer %u is of %s, but param %s of its kernel of %s", i,
+                tolk_dtype_name(arg->dtype), tk_params_text(p, text), tolk_dtype_name(p->dtype));
     }
     return TOLK_OK;
 }
@@ -198,11 +197,10 @@ static tolk_status slice_bounds(const tk_verify_cx *cx, const tolk_uop *u) {
     have = n / from;
     if (!tk_check_mul(&offset, from) || !tk_check_mul(&count, elem) ||
         __builtin_add_overflow(offset, count, &end) || end > n)
-        return tk_verify_fail(cx, u, TOLK_E_RANGE,
-                              "%lld elements of %s at %lld of %lld elements of %s",
-                              (long long)tk_uop_int(u, TK_A_SLICE_COUNT), tolk_dtype_name(u->dtype),
-                              (long long)u->src[1]->attr[0].i, (long long)have,
-                              tolk_dtype_name(source->dtype));
+        return tk_verify_fail(
+            cx, u, TOLK_E_RANGE, "%lld elements of %s at %lld of %lld elements of %s",
+            (long long)tk_uop_int(u, TK_A_SLICE_COUNT), tolk_dtype_name(u->dtype),
+            (long long)u->src[1]->attr[0].i, (long long)have, tolk_dtype_name(source->dtype));
     return TOLK_OK;
 }
 

@@ -42,8 +42,7 @@ static tolk_status add_param(tk_verify_defs *d, const tolk_uop *u) {
     const tk_blob *name = tk_uop_attr(u, TK_A_PARAM_NAME).blob;
     if (name) {
         TK_TRY(note(d, &d->names, (uintptr_t)name, u, &other));
-        bool variables =
-            other && tk_check_is_scalar_param(u) && tk_check_is_scalar_param(other);
+        bool variables = other && tk_check_is_scalar_param(u) && tk_check_is_scalar_param(other);
         if (variables && by_name && same_variable(u, other))
             return TOLK_OK;
         if (variables)

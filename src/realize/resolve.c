@@ -77,7 +77,13 @@ static tolk_status most_elems(const tolk_uop *node, size_t *out, tolk_error *err
         return pass_on(node, &why, err);
     int64_t n = 1;
     for (uint32_t i = 0; i < shape->rank; i++) {
-        tk_bound b = tk_bounds(shape->dim[i]);
+        const tolk_uop *dim = shape->dim[i];
+        tk_bound b =
+            tk_uop_is_const(dim) ? (tk_bound){dim->attr[0].i, dim->attr[0].i, 1} : tk_bounds(dim);
+        if (tk_graph_failed(node->graph)) {
+            tolk_graph_clear_error(node->graph);
+            return tk_status_nomem(err);
+        }
         if (b.state != 1 || b.hi == INT64_MAX)
             return fail(node, TOLK_E_UNSUPPORTED, err,
                         "dimension %u has no upper bound: bind a buffer to it", i);

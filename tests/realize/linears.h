@@ -7,10 +7,45 @@
 
 #include "realize/kernels.h"
 
+/* Leave out the lines of a text that its last one does not reach: in a text they are an error. */
+RT_UNUSED static void prune(char *text) {
+    enum { IDS = 1024, LINES = 512 };
+    static _Thread_local char used[IDS];
+    char *line[LINES + 1];
+    bool drop[LINES] = {false};
+    size_t n = 0, m = 0;
+    memset(used, 0, sizeof used);
+    for (char *at = text; *at; at = strchr(at, '\n') + 1) {
+        assert_true(n < LINES && strchr(at, '\n'));
+        line[n++] = at;
+    }
+    line[n] = text + strlen(text);
+    for (size_t i = n; i-- > 1;) {
+        drop[i] = i + 1 < n && !used[atoi(line[i] + 1)];
+        for (const char *p = line[i] + 1; !drop[i] && p < line[i + 1]; p++)
+            if (*p == '%') {
+                assert_true(atoi(p + 1) < IDS);
+                used[atoi(p + 1)] = 1;
+            }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (drop[i])
+            continue;
+        size_t len = (size_t)(line[i + 1] - line[i]);
+        memmove(text + m, line[i], len);
+        m += len;
+    }
+    text[m] = 0;
+}
+
 /* The root of a text in a new graph, which the caller destroys. */
-RT_UNUSED static const tolk_uop *node_of(rt *r, const char *text, tolk_graph **g) {
+RT_UNUSED static const tolk_uop *node_of(rt *r, const char *whole, tolk_graph **g) {
+    static _Thread_local char text[16384];
     const tolk_uop *root = NULL;
     tolk_error err = TOLK_ERROR_INIT;
+    assert_true(strlen(whole) < sizeof text);
+    strcpy(text, whole);
+    prune(text);
     assert_int_equal(tolk_graph_create(r->ctx, g), TOLK_OK);
     if (tolk_parse(*g, text, strlen(text), 0, &root, &err))
         fail_msg("%s\n%s", err.msg, text);
