@@ -30,12 +30,21 @@ typedef struct cell {
     const char *out;
 } cell;
 
+/* A variable that a kernel has and its call does not bind. */
+typedef struct needed {
+    tolk_param_info info;
+    const char *kernel;
+    int has_value;
+} needed;
+
 typedef struct linear_run {
     tolk_ctx *ctx;
     const tk_source *source;
     const tk_linear_request *request;
     cell *cells;
     size_t n, cap;
+    needed *needed;
+    size_t n_needed;
     const tolk_uop **inputs;
     size_t n_inputs;
     tolk_var *vars;
@@ -92,9 +101,9 @@ static cell *cell_of(linear_run *r, const tolk_uop *node) {
     return c;
 }
 
-/* A name that a kernel has for it. */
+/* A name that a kernel has for it, or NULL: it has none; "": no kernel says so. */
 static void add_name(cell *c, const char *name) {
-    if (c->is_param && text_of(c->node, "name"))
+    if ((name && !*name) || (c->is_param && text_of(c->node, "name")))
         return;
     if (!name || (c->name && strcmp(c->name, name)))
         c->many_names = 1;
@@ -138,9 +147,39 @@ static int note_arg(linear_run *r, const tolk_uop *arg, int loaded, int stored, 
     return ok ? TOOL_DONE : tk_report_failed("out of memory");
 }
 
+static int is_bound(const tolk_uop *call, const char *name) {
+    for (size_t i = 1; i < tolk_uop_n_src(call); i++) {
+        const tolk_uop *u = tolk_uop_src(call, i);
+        const char *own = is_op(u, "bind") ? text_of(tolk_uop_src(u, 0), "name") : NULL;
+        if (own && !strcmp(own, name))
+            return 1;
+    }
+    return 0;
+}
+
+static int note_variables(linear_run *r, const tolk_uop *call, const tolk_uop *sink) {
+    for (size_t p = 0; p < tolk_kernel_param_count(sink); p++) {
+        tolk_param_info info;
+        size_t k = 0;
+        if (tolk_kernel_param(sink, p, &info) || !info.is_scalar || !info.name ||
+            is_bound(call, info.name))
+            continue;
+        while (k < r->n_needed && strcmp(r->needed[k].info.name, info.name))
+            k++;
+        if (k < r->n_needed)
+            continue;
+        needed *more = realloc(r->needed, (r->n_needed + 1) * sizeof *more);
+        if (!more)
+            return tk_report_failed("out of memory");
+        r->needed = more;
+        r->needed[r->n_needed++] = (needed){info, tolk_kernel_name(sink), 0};
+    }
+    return TOOL_DONE;
+}
+
 static int note_launch(linear_run *r, const tolk_uop *call, const tolk_uop *sink) {
     size_t n = tolk_kernel_param_count(sink), p = 0;
-    int code = TOOL_DONE;
+    int code = note_variables(r, call, sink);
     for (size_t i = 1; i < tolk_uop_n_src(call) && !code; i++) {
         const tolk_uop *arg = tolk_uop_src(call, i);
         tolk_param_info info = {0};
@@ -161,9 +200,9 @@ static int note_calls(linear_run *r, const tolk_uop *linear, int depth) {
         if (is_op(body, "custom_function")) {
             code = note_calls(r, tolk_uop_src(body, 0), depth + 1);
         } else if (is_op(body, "copy") || is_op(body, "slice")) {
-            code = note_arg(r, tolk_uop_src(call, 2), 1, 0, NULL);
+            code = note_arg(r, tolk_uop_src(call, 2), 1, 0, "");
             if (!code)
-                code = note_arg(r, tolk_uop_src(call, 1), 0, 1, NULL);
+                code = note_arg(r, tolk_uop_src(call, 1), 0, 1, "");
         } else {
             code = note_launch(r, call, is_op(body, "program") ? tolk_uop_src(body, 0) : body);
         }
@@ -352,28 +391,63 @@ static int read_args(linear_run *r) {
 
 /* ---- variables ---- */
 
+static int set_variable(linear_run *r, const char *text) {
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text || !eq[1])
+        return tk_report_usage("--set %.200s: expected NAME=VALUE", text);
+    size_t len = (size_t)(eq - text), k = 0;
+    while (k < r->n_needed &&
+           (strlen(r->needed[k].info.name) != len || memcmp(r->needed[k].info.name, text, len)))
+        k++;
+    if (k == r->n_needed)
+        return tk_report_usage("--set %.200s: no kernel has a variable of that name without value",
+                               text);
+    needed *v = &r->needed[k];
+    tolk_dtype dtype = v->info.dtype == TOLK_INDEX ? TOLK_I64 : v->info.dtype;
+    uint64_t bits;
+    if (v->has_value)
+        return tk_report_usage("--set %s: the variable has a value already", v->info.name);
+    if (tk_number_bits(r->ctx, dtype, eq + 1, &bits) != TK_NUMBER_OK)
+        return tk_report_usage("--set %.200s: expected a number of dtype %s", text,
+                               tolk_dtype_name(v->info.dtype));
+    int64_t value = (int64_t)bits;
+    if (tolk_dtype_is_int(dtype) && !tolk_dtype_is_unsigned(dtype)) {
+        unsigned unused = 64 - 8 * (unsigned)tolk_dtype_bytes(dtype);
+        value = (int64_t)(bits << unused) >> unused;
+    }
+    int too_large = dtype == TOLK_U64 && value < 0;
+    if (tolk_dtype_is_int(dtype) && !(too_large && v->info.max == INT64_MAX) &&
+        (value < v->info.min || value > v->info.max || too_large))
+        return tk_report_usage("--set %.200s: expected %" PRId64 " to %" PRId64, text, v->info.min,
+                               v->info.max);
+    v->has_value = 1;
+    r->vars[r->n_vars++] = (tolk_var){v->info.name, value};
+    return TOOL_DONE;
+}
+
 static int read_vars(linear_run *r) {
     const tk_list *sets = r->request->sets;
     r->vars = calloc(sets->n + 1, sizeof *r->vars);
     if (!r->vars)
         return tk_report_failed("out of memory");
-    for (size_t i = 0; i < sets->n; i++) {
-        const char *text = sets->item[i], *eq = strchr(text, '=');
-        uint64_t bits;
-        if (!eq || eq == text || !eq[1])
-            return tk_report_usage("--set %.200s: expected NAME=VALUE", text);
-        if (tk_number_bits(r->ctx, TOLK_I64, eq + 1, &bits) != TK_NUMBER_OK)
-            return tk_report_usage("--set %.200s: expected a whole number", text);
-        char *name = calloc(1, (size_t)(eq - text) + 1);
-        if (!name)
-            return tk_report_failed("out of memory");
-        memcpy(name, text, (size_t)(eq - text));
-        r->vars[r->n_vars++] = (tolk_var){name, (int64_t)bits};
-        for (size_t k = 0; k + 1 < r->n_vars; k++)
-            if (!strcmp(r->vars[k].name, name))
-                return tk_report_usage("--set %s: the variable has a value already", name);
+    int code = TOOL_DONE;
+    for (size_t i = 0; i < sets->n && !code; i++)
+        code = set_variable(r, sets->item[i]);
+    for (size_t k = 0; k < r->n_needed && !code; k++) {
+        const needed *v = &r->needed[k];
+        if (v->has_value || !strcmp(v->info.name, "_device_num"))
+            continue;
+        code =
+            tolk_dtype_is_int(v->info.dtype)
+                ? tk_report_usage("variable %s of kernel %s has no value: expected --set %s=N, "
+                                  "%" PRId64 " to %" PRId64,
+                                  v->info.name, v->kernel, v->info.name, v->info.min, v->info.max)
+                : tk_report_usage("variable %s of kernel %s has no value: expected --set "
+                                  "%s=NUMBER of dtype %s",
+                                  v->info.name, v->kernel, v->info.name,
+                                  tolk_dtype_name(v->info.dtype));
     }
-    return TOOL_DONE;
+    return code;
 }
 
 /* ---- running ---- */
@@ -564,8 +638,7 @@ int tk_run_linear(tolk_ctx *ctx, const char *path, const tk_source *source,
     }
     tolk_bindings_destroy(r.bindings);
     tolk_linear_unref(r.linear);
-    for (size_t i = 0; i < r.n_vars; i++)
-        free((char *)(uintptr_t)r.vars[i].name);
+    free(r.needed);
     free(r.vars);
     free(r.inputs);
     free(r.cells);
