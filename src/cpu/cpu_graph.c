@@ -25,9 +25,12 @@
 #include <string.h>
 #include <time.h>
 
-/* In operations plus bytes: what handing a node to a thread costs. */
-#define NODE_WORK 2e4
-/* Together only where so many times the work of the longest chain is there. */
+/* What it costs beside the work of nodes, in the same measure: to run a node, to hand one over
+ * between threads that want the same, to begin a team. */
+#define NODE_WORK 5e3
+#define HANDED_WORK 1.5e5
+#define TEAM_WORK 2e5
+/* Together only where that takes so much less. */
 #define WORTH_IT 1.25
 enum {
     COPY_CHUNK = 256 << 10, /* bytes */
@@ -54,7 +57,6 @@ typedef struct node {
     void *dest;
     const void *src;
     size_t bytes;
-    double work;
     size_t scratch;       /* where its memory begins, if threads share it */
     uint32_t first, last; /* units */
     uint32_t n_deps;      /* nodes, in graph.deps from `deps` */
@@ -75,7 +77,7 @@ typedef struct graph {
     size_t memory_bytes;
     /* Of the last commit. */
     bool together;
-    double work;
+    double work; /* one after the other */
     uint64_t most_frame;
     char *scratch; /* of nodes, then that of each thread; aligned to 64 */
     void *scratch_memory;
@@ -254,31 +256,38 @@ static void plan_unit(const graph *g, const node *n, unit *u) {
     u->chunks = u->chunks < 1 ? 1 : u->chunks;
 }
 
-/* How much work there is, what of it must be done one after the other, and so in which way to run.
- */
+/* Is it shared out among threads when it runs alone? */
+static bool is_shared(const graph *g, const node *n) {
+    return n->program && n->launch.work >= TK_CPU_PARALLEL_WORK && n->launch.span >= g->threads;
+}
+
+/* How long it takes either way, and so which to take. */
 static void plan(graph *g) {
-    double longest = 0;
+    double sum = 0, longest = 0;
     g->work = 0;
     g->most_frame = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         node *n = &g->nodes[i];
-        double before = 0;
+        double before = 0, work = n->program ? n->launch.work : 2 * (double)n->bytes;
         for (uint32_t k = 0; k < n->n_deps; k++) {
             double p = g->path[g->deps[n->deps + k]];
             before = p > before ? p : before;
         }
-        n->work = n->program ? n->launch.work : 2 * (double)n->bytes;
-        g->work += n->work + NODE_WORK;
-        g->path[i] = before + n->work + NODE_WORK;
+        double least = is_shared(g, n) ? work / g->threads : work;
+        g->work += least + (is_shared(g, n) ? TEAM_WORK : NODE_WORK);
+        sum += work + HANDED_WORK;
+        g->path[i] = before + least + HANDED_WORK;
         longest = g->path[i] > longest ? g->path[i] : longest;
         if (n->program && n->launch.frame_bytes > g->most_frame)
             g->most_frame = n->launch.frame_bytes;
         for (uint32_t u = n->first; u <= n->last; u++)
             plan_unit(g, n, &g->units[u]);
     }
+    sum /= g->threads;
+    double together = (sum > longest ? sum : longest) + TEAM_WORK;
     /* A large frame may need a stack of its own, which a launch alone can have. */
     g->together = g->threads > 1 && g->work >= TK_CPU_PARALLEL_WORK &&
-                  g->work >= WORTH_IT * longest && g->most_frame <= TK_CPU_SMALL_FRAME;
+                  g->work >= WORTH_IT * together && g->most_frame <= TK_CPU_SMALL_FRAME;
 }
 
 /* Scratch memory of all nodes and for so many threads. False: the sizes do not fit. */
