@@ -325,7 +325,7 @@ tolk_status tk_cpu_graph_commit(void *graph_, tolk_error *err) {
     for (; threads > 0; threads /= 2) {
         if (!place_scratch(g, threads, &bytes))
             continue;
-        if (bytes <= g->scratch_bytes || bytes == 64)
+        if (bytes <= g->scratch_bytes)
             break;
         void *memory = tk_alloc(al, bytes);
         if (!memory)
