@@ -179,8 +179,8 @@ static void test_GRAPH_05_an_input_of_another_size_is_refused(void **state) {
     b[3] = good3;
     tolk_buffer *ints;
     assert_int_equal(tolk_alloc_i32(dev, 8, &ints, &err), TOLK_OK);
+    tolk_buffer *one = b[0], *in = floats(dev, 8, 9);
     b[0] = ints;
-    tolk_buffer *in = floats(dev, 8, 9);
     assert_int_equal(tk_graph_exec_run(g, b, NULL, &err), TOLK_E_DTYPE);
     check_contains(err.msg, "argument 1");
     b[0] = in;
@@ -189,6 +189,7 @@ static void test_GRAPH_05_an_input_of_another_size_is_refused(void **state) {
     unref_all(b, 4);
     tolk_buffer_unref(five);
     tolk_buffer_unref(ints);
+    tolk_buffer_unref(one);
     tk_graph_exec_destroy(g);
     tolk_kernel_unref(sum);
 }
