@@ -5,6 +5,7 @@
 #include "ir/check.h"
 #include "ir/params.h"
 #include "ir/walk.h"
+#include "realize/graph_call.h"
 #include "realize/multi.h"
 #include "realize/realize.h"
 #include "realize/resolve.h"
@@ -202,6 +203,7 @@ void tk_call_forget(tk_call *c, const tolk_allocator *al) {
 
 void tk_call_fini(tk_call *c, const tolk_allocator *al) {
     tk_call_forget(c, al);
+    tk_graph_call_destroy(c->graph);
     if (c->args)
         tk_alloc_free(al, c->args, c->n_args * sizeof *c->args);
     if (c->to)

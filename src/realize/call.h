@@ -43,6 +43,8 @@ typedef struct tk_call {
     tk_call_kind kind;
     const tolk_uop *node, *body; /* of the linear */
     size_t n_inner;
+    struct tk_graph_call
+        *graph;    /* GRAPH: what runs them (graph_call.h); NULL: they run one by one */
     char what[96]; /* "call 3 (kernel scale)": for errors */
     /* Arguments that are buffers, in their order. */
     const tolk_uop **args;

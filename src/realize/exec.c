@@ -14,6 +14,7 @@
 #include "realize/call.h"
 #include "realize/compile_linear.h"
 #include "realize/counters.h"
+#include "realize/graph_call.h"
 #include "realize/realize.h"
 #include "realize/resolve.h"
 
@@ -393,6 +394,18 @@ static tolk_status note_call(tolk_exec *e, const tk_call *c, tolk_error *err) {
     return TOLK_OK;
 }
 
+/* Graphs of calls whose buffers were found. Those in a graph are a part of it. */
+static tolk_status bind_graphs(tolk_exec *e, tolk_error *err) {
+    for (size_t i = 0; i < e->calls.n; i++) {
+        tk_call *c = &e->calls.at[i];
+        if (c->kind != TK_CALL_GRAPH)
+            continue;
+        TK_TRY(tk_graph_call_bind(&c->graph, c + 1, c->n_inner, e->vars.n, err));
+        i += c->graph ? c->n_inner : 0;
+    }
+    return TOLK_OK;
+}
+
 static tolk_status resolve_all(tolk_exec *e, const tolk_run_args *args, tolk_error *err) {
     tolk_bindings *b = e->bindings;
     size_t n = args ? args->n_inputs : 0;
@@ -410,7 +423,7 @@ static tolk_status resolve_all(tolk_exec *e, const tolk_run_args *args, tolk_err
         TK_TRY(tk_call_resolve(&e->calls.at[i], b, inputs, n, load, e, err));
         TK_TRY(note_call(e, &e->calls.at[i], err));
     }
-    return TOLK_OK;
+    return bind_graphs(e, err);
 }
 
 static tolk_status resolve(tolk_exec *e, const tolk_run_args *args, tolk_error *err) {
@@ -586,11 +599,37 @@ static tolk_status run_call(tolk_exec *e, tk_call *c, bool debug, tolk_error *er
     return TOLK_OK;
 }
 
+/* All calls of a graph as one command. */
+static tolk_status run_graph(tolk_exec *e, const tk_call *c, bool debug, tolk_error *err) {
+    tolk_error why = TOLK_ERROR_INIT;
+    tolk_device *device = tk_graph_call_device(c->graph);
+    int64_t *vars = tk_graph_call_vars(c->graph);
+    for (size_t v = 0; v < e->vars.n; v++)
+        vars[v] = e->vars.at[v].value;
+    uint64_t start = debug ? tk_phases_now_ns() : 0;
+    tolk_status st = tk_graph_call_run(c->graph, &why);
+    if (st != TOLK_OK)
+        return tk_call_failed(c, st, &why, err);
+    if (!debug)
+        return TOLK_OK;
+    TK_TRY(tolk_device_await(device, err));
+    tk_log(e->bindings->ctx, TOLK_LOG_DEBUG, "%s of %zu calls on %s: %.2f us", c->what, c->n_inner,
+           tolk_device_name(device), (double)(tk_phases_now_ns() - start) / 1000);
+    return TOLK_OK;
+}
+
 static tolk_status run_calls(tolk_exec *e, const tolk_run_args *args, tolk_error *err) {
     bool debug = e->bindings->ctx->debug >= 2;
     TK_TRY(read_variables(e, args, err));
-    for (size_t i = 0; i < e->calls.n; i++)
-        TK_TRY(run_call(e, &e->calls.at[i], debug, err));
+    for (size_t i = 0; i < e->calls.n; i++) {
+        tk_call *c = &e->calls.at[i];
+        if (c->graph) {
+            TK_TRY(run_graph(e, c, debug, err));
+            i += c->n_inner;
+        } else {
+            TK_TRY(run_call(e, c, debug, err));
+        }
+    }
     return args->wait || debug ? await(e, err) : TOLK_OK;
 }
 

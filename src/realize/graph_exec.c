@@ -31,7 +31,8 @@ typedef struct call {
 /* What the calls do with an argument. */
 typedef struct use {
     bool by_kernel, reads, writes;
-    char what[40]; /* "argument 3 of a graph", for errors */
+    bool is_source; /* the first call that uses it copies from it: there must be something */
+    char what[40];  /* "argument 3 of a graph", for errors */
 } use;
 
 /* Where an argument lies: an address, and where that is none of the host's, the memory it is in. */
@@ -157,6 +158,7 @@ static void note_uses(tk_graph_exec *g) {
         for (uint32_t a = 0; a < c->n_args; a++) {
             use *u = &g->uses[c->args[a]];
             if (!c->kernel) {
+                u->is_source |= a == 1 && !u->reads && !u->writes && !u->by_kernel;
                 u->reads |= a == 1;
                 u->writes |= a == 0;
                 continue;
@@ -243,6 +245,10 @@ tolk_status tk_graph_exec_create(tolk_device *device, const tk_graph_exec_call *
     return TOLK_OK;
 }
 
+uint32_t tk_graph_exec_arg(const tk_graph_exec *g, size_t i, uint32_t a) {
+    return g->calls[i].args[a];
+}
+
 uint64_t tk_graph_exec_records(const tk_graph_exec *g) {
     return g->records;
 }
@@ -307,28 +313,35 @@ static void drop_pieces(tk_piece *pieces, size_t n) {
         tk_piece_drop(&pieces[i]);
 }
 
-/* Take all arguments. */
+static tolk_status take_piece(const tk_graph_exec *g, uint32_t i, tolk_buffer *arg,
+                              tolk_error *err) {
+    const use *u = &g->uses[i];
+    const tolk_device *d = tk_buffer_device(arg);
+    if (u->by_kernel ? d != g->device : d->backend->memory != g->device->backend->memory)
+        return tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
+                              "%s: the buffer is on device %.40s, the graph on %.40s", u->what,
+                              d->name, g->device->name);
+    return u->is_source ? tk_buffer_piece_bound(arg, u->what, &g->pieces[i], err)
+                        : tk_buffer_piece(arg, u->what, &g->pieces[i], err);
+}
+
+/* Take all arguments; sources of copies last, as calls before may give them memory. */
 static tolk_status take_pieces(tk_graph_exec *g, tolk_buffer *const *args, tolk_error *err) {
     bool visible = g->device->backend->memory->host_visible;
-    for (uint32_t i = 0; i < g->n_args; i++) {
-        tk_piece *p = &g->pieces[i];
-        const char *who = g->uses[i].what;
-        const tolk_device *d = tk_buffer_device(args[i]);
-        tolk_status st = TOLK_OK;
-        if (g->uses[i].by_kernel ? d != g->device
-                                 : d->backend->memory != g->device->backend->memory)
-            st = tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
-                                "%s: the buffer is on device %.40s, the graph on %.40s", who,
-                                d->name, g->device->name);
-        if (st == TOLK_OK)
-            st = tk_buffer_piece(args[i], who, p, err);
-        if (st != TOLK_OK) {
-            drop_pieces(g->pieces, i);
-            return st;
+    memset(g->pieces, 0, g->n_args * sizeof *g->pieces);
+    for (int sources = 0; sources < 2; sources++)
+        for (uint32_t i = 0; i < g->n_args; i++) {
+            if (g->uses[i].is_source != sources)
+                continue;
+            tolk_status st = take_piece(g, i, args[i], err);
+            if (st != TOLK_OK) {
+                drop_pieces(g->pieces, g->n_args);
+                return st;
+            }
+            const tk_piece *p = &g->pieces[i];
+            uintptr_t from = visible ? (uintptr_t)p->at : p->offset;
+            g->places[i] = (place){visible ? NULL : p->memory, from, from + p->bytes, p->memory};
         }
-        uintptr_t from = visible ? (uintptr_t)p->at : p->offset;
-        g->places[i] = (place){visible ? NULL : p->memory, from, from + p->bytes, p->memory};
-    }
     return TOLK_OK;
 }
 
@@ -467,7 +480,6 @@ static tolk_status wrong_type(const tolk_kernel *k, uint32_t b, const tk_piece *
  * it. */
 static tolk_status prepare_kernel(const tk_graph_exec *g, const call *c, const int64_t *vars,
                                   void **bufs, int64_t *vals, tk_launch *out, tolk_error *err) {
-    static const int64_t no_dim[TK_KERNEL_AXES] = {1, 1, 1, 1, 1, 1};
     const tk_meta_view *meta = &c->kernel->program->meta;
     for (uint32_t p = 0, a = 0, v = 0; a < c->n_args || v < c->n_vals; p++) {
         const tk_meta_param *m = &meta->params[p];
@@ -484,7 +496,6 @@ static tolk_status prepare_kernel(const tk_graph_exec *g, const call *c, const i
         g->bytes[a] = x->bytes;
         a++;
     }
-    TK_TRY(tk_kernel_dims_check(c->kernel, false, false, no_dim, vals, err));
     return tk_launch_prepare(c->kernel->program, bufs, g->bytes, c->n_args, vals, c->n_vals, 0, out,
                              err);
 }

@@ -45,6 +45,8 @@ void tk_graph_exec_destroy(tk_graph_exec *g);
  */
 tolk_status tk_graph_exec_run(tk_graph_exec *g, tolk_buffer *const *args, const int64_t *vars,
                               tolk_error *err);
+/* The number of argument a of call i. */
+uint32_t tk_graph_exec_arg(const tk_graph_exec *g, size_t i, uint32_t a);
 /* How often it was recorded, and how many graphs of the device it has. */
 uint64_t tk_graph_exec_records(const tk_graph_exec *g);
 size_t tk_graph_exec_instances(const tk_graph_exec *g);

@@ -426,6 +426,15 @@ static void test_errors_of_making_one(void **state) {
     tolk_buffer *b[] = {floats(dev, 64, 1), floats(other, 64, 0)};
     assert_int_equal(tk_graph_exec_run(g, b, NULL, &err), TOLK_E_DEVICE);
     check_contains(err.msg, "CPU:1");
+    const tk_graph_exec_call copy[] = {CALL(NULL, 1, 0)};
+    tk_graph_exec *other_graph = graph_of(copy, 1, 2, 0);
+    tolk_buffer *never, *two[2] = {NULL, b[0]};
+    assert_int_equal(tolk_alloc_f32(dev, 64, &never, &err), TOLK_OK);
+    two[0] = never;
+    assert_int_equal(tk_graph_exec_run(other_graph, two, NULL, &err), TOLK_E_UNBOUND);
+    check_contains(err.msg, "argument 0");
+    tolk_buffer_unref(never);
+    tk_graph_exec_destroy(other_graph);
     tolk_buffer_free(b[0], NULL);
     tolk_buffer *c[] = {b[0], b[0]};
     assert_int_equal(tk_graph_exec_run(g, c, NULL, &err), TOLK_E_FREED);
@@ -675,7 +684,10 @@ static tolk_status all_of_it(const tolk_allocator *al, void *user) {
     st = tolk_device_open(ctx, "CPU", &d, NULL);
     for (int i = 0; i < 3 && st == TOLK_OK; i++)
         st = tolk_alloc_f32(d, 64, &b[i], NULL);
+    const float values[64] = {1};
     const tk_graph_exec_call calls[] = {CALL(NULL, 1, 0), CALL(NULL, 2, 1)};
+    if (st == TOLK_OK)
+        st = tolk_buffer_copyin(b[0], 0, values, sizeof values, NULL);
     if (st == TOLK_OK)
         st = tk_graph_exec_create(d, calls, 2, 3, 0, &g, NULL);
     for (int i = 0; i < 3 && st == TOLK_OK; i++) {
