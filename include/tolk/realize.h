@@ -262,7 +262,9 @@ typedef tolk_status (*tolk_to_program_fn)(void *user, tolk_device *device, const
 typedef struct tolk_realize_opts {
     uint32_t size;                    /* sizeof(tolk_realize_opts) */
     const tolk_compile_opts *compile; /* of all kernels; NULL: the defaults */
-    tolk_to_program_fn to_program;    /* takes the place of the compiler; NULL: tolk_compile */
+    /* Takes the place of the compiler, on the thread of the call; NULL: tolk_compile. Its program
+     * has a SINK and, as last operand, a BINARY of what tolk_program_save gives. */
+    tolk_to_program_fn to_program;
     void *user;
 } tolk_realize_opts;
 /* clang-format off */
@@ -270,8 +272,10 @@ typedef struct tolk_realize_opts {
 /* clang-format on */
 
 /* The linear with the body of each call that is a kernel (a SINK) compiled: a PROGRAM of the kernel
- * and its code. Other calls stay as they are. Kernels are compiled at the same time on the cores
- * there are, equal ones once. Errors: those of tolk_compile(), naming the call. */
+ * and its code. Other calls stay as they are; where there is no kernel it is the linear itself.
+ * Kernels are compiled at the same time on the cores there are, equal ones once, and looked for in
+ * the binary cache. Owner: the caller, tolk_linear_unref(). Errors: those of tolk_compile(), naming
+ * the first call that failed; TOLK_E_ARG (what to_program made). */
 TOLK_API tolk_status tolk_compile_linear(tolk_device *device, tolk_linear *linear,
                                          const tolk_realize_opts *opts, tolk_linear **out,
                                          tolk_error *err);
@@ -342,8 +346,11 @@ TOLK_API tolk_status tolk_resolve_single(tolk_bindings *bindings, const tolk_run
  * SLICE binds a view to its first argument, COPY copies, CUSTOM_FUNCTION "graph" records its LINEAR
  * and replays it. Arguments on several devices: once for each position, the variable _device_num
  * being that position. What fails while it is set up runs nothing of that call and those behind it.
- * Errors:  those of tolk_resolve() and tolk_kernel_run(), naming the call; TOLK_E_UNBOUND (a
- *          variable without value), TOLK_E_ARG (a call of something else). */
+ * The execs of the linears that ran last are kept in the bindings, for the next run of each.
+ * Errors:  those of tolk_resolve() and tolk_kernel_run(), naming the call; TOLK_E_SHAPE,
+ *          TOLK_E_DTYPE (of a copy), TOLK_E_ARG (a call of something else, a variable with two
+ *          values). Before anything runs: TOLK_E_UNBOUND (a variable without value), TOLK_E_LAUNCH
+ *          (one out of its bounds). */
 TOLK_API tolk_status tolk_run_linear(tolk_bindings *bindings, tolk_linear *linear,
                                      const tolk_realize_opts *opts, const tolk_run_args *args,
                                      tolk_error *err);
@@ -356,7 +363,7 @@ TOLK_API tolk_status tolk_exec_create(tolk_bindings *bindings, tolk_linear *line
                                       const tolk_realize_opts *opts, tolk_exec **out,
                                       tolk_error *err);
 /* Run it. Where neither inputs nor bindings changed, nothing is looked up and no memory is taken.
- * args may be NULL. */
+ * args may be NULL. Errors: also TOLK_E_BUSY (called from inside of a run of it). */
 TOLK_API tolk_status tolk_exec_run(tolk_exec *exec, const tolk_run_args *args, tolk_error *err);
 TOLK_API void tolk_exec_destroy(tolk_exec *exec);
 

@@ -261,7 +261,6 @@ static tolk_status match(const tolk_kernel *k, const tolk_args *args, bool has_g
 
 /* A launch that waits in a queue. Behind it in its memory: pieces, bufs, vals. */
 typedef struct waiting {
-    size_t memory_bytes;
     tolk_kernel *kernel;
     tk_launch launch;
     size_t n_pieces;
@@ -273,24 +272,49 @@ static tolk_status run_waiting(void *arg, tolk_error *err) {
     return tk_launch_run(w->kernel->program, &w->launch, err);
 }
 
+size_t tk_kernel_waiting_bytes(size_t n_bufs, size_t n_vals) {
+    return sizeof(waiting) + n_bufs * (sizeof(tk_piece) + sizeof(void *)) +
+           n_vals * sizeof(int64_t);
+}
+
+/* Memory for a launch of the kernel; NULL: there is none. */
+static waiting *take_waiting(tolk_kernel *k) {
+    for (int i = 0; i < TK_KERNEL_SPARE; i++)
+        if (atomic_load_explicit(&k->spare[i], memory_order_relaxed)) {
+            waiting *w = atomic_exchange_explicit(&k->spare[i], NULL, memory_order_acquire);
+            if (w)
+                return w;
+        }
+    return tk_alloc(&k->device->ctx->al, k->spare_bytes);
+}
+
+/* Keep it for the next launch, where there is a place. */
+static void give_waiting(tolk_kernel *k, waiting *w) {
+    for (int i = 0; i < TK_KERNEL_SPARE; i++) {
+        void *none = NULL;
+        if (atomic_compare_exchange_strong_explicit(&k->spare[i], &none, w, memory_order_release,
+                                                    memory_order_relaxed))
+            return;
+    }
+    tk_alloc_free(&k->device->ctx->al, w, k->spare_bytes);
+}
+
 static void release_waiting(void *arg) {
     waiting *w = arg;
-    const tolk_allocator *al = &w->kernel->device->ctx->al;
+    tolk_kernel *k = w->kernel;
     for (size_t i = 0; i < w->n_pieces; i++)
         tk_piece_drop(&w->pieces[i]);
-    tolk_kernel_unref(w->kernel);
-    tk_alloc_free(al, w, w->memory_bytes);
+    give_waiting(k, w);
+    tolk_kernel_unref(k);
 }
 
 /* Submit it. What b holds becomes the command's. */
 static tolk_status submit(tolk_kernel *k, bound *b, const tk_launch *launch, tolk_error *err) {
     tolk_ctx *ctx = k->device->ctx;
-    size_t bytes = sizeof(waiting) + b->n_bufs * (sizeof(tk_piece) + sizeof(void *)) +
-                   b->n_vals * sizeof(int64_t);
-    waiting *w = tk_alloc(&ctx->al, bytes);
+    waiting *w = take_waiting(k);
     if (!w)
         return tk_status_nomem(err);
-    *w = (waiting){.memory_bytes = bytes, .kernel = k, .launch = *launch, .n_pieces = b->held};
+    *w = (waiting){.kernel = k, .launch = *launch, .n_pieces = b->held};
     w->pieces = (tk_piece *)(void *)(w + 1);
     void **bufs = (void **)(void *)(w->pieces + b->n_bufs);
     int64_t *vals = (int64_t *)(void *)(bufs + b->n_bufs);
@@ -309,8 +333,8 @@ static tolk_status submit(tolk_kernel *k, bound *b, const tk_launch *launch, tol
     if (st == TOLK_OK) {
         b->held = 0;
     } else {
+        give_waiting(k, w);
         tolk_kernel_unref(k);
-        tk_alloc_free(&ctx->al, w, bytes);
     }
     return st;
 }

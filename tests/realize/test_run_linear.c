@@ -867,6 +867,35 @@ static void test_warm_runs_take_no_memory(void **state) {
     open_with(1, 0, NULL);
 }
 
+/* Nor do those of launches that are too long for the calling thread. */
+static void test_warm_runs_on_the_queue_take_no_memory(void **state) {
+    (void)state;
+    tk_test_heap heap;
+    teardown(NULL);
+    tk_test_heap_init(&heap);
+    open_with(1, 0, &heap.al);
+    tolk_linear *l = linear_of(&r, rt_text(RT_SPIN "%%30 = buffer f32 (%%0) {slot=0}\n"
+                                                   "%%31 = buffer f32 (%%0) {slot=1}\n"
+                                                   "%%40 = call void (%%14, %%31, %%30)\n"
+                                                   "%%41 = linear void (%%40)\n",
+                                           4096, 1000LL));
+    tolk_exec *e = NULL;
+    tolk_run_args a = TOLK_RUN_INIT;
+    a.wait = 1;
+    assert_int_equal(tolk_exec_create(b, l, NULL, &e, NULL), TOLK_OK);
+    for (int i = 0; i < 20; i++) {
+        size_t before = heap.calls;
+        assert_int_equal(tolk_exec_run(e, &a, NULL), TOLK_OK);
+        if (i > 4)
+            assert_int_equal(heap.calls, before);
+    }
+    tolk_exec_destroy(e);
+    tolk_linear_unref(l);
+    teardown(NULL);
+    assert_int_equal(heap.live, 0);
+    open_with(1, 0, NULL);
+}
+
 static tolk_status run_without_memory(const tolk_allocator *al, void *user) {
     (void)user;
     static const char *const text =
@@ -1197,6 +1226,7 @@ int main(void) {
         TEST(test_many_linears),
         TEST(test_a_line_for_each_call),
         TEST(test_warm_runs_take_no_memory),
+        TEST(test_warm_runs_on_the_queue_take_no_memory),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_GRAPH_07_random_linears),
     };
