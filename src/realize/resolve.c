@@ -322,7 +322,7 @@ static tolk_status step(resolving *r) {
         return enter(r, u->src[f->next++], f->hops);
     if (tk_uop_is(u, TK_OP_PARAM))
         return input(r, u, f->hops);
-    const tk_bindings_to *sources = r->values.at + f->first;
+    const tk_bindings_to *sources = n ? r->values.at + f->first : NULL;
     switch (tk_uop_op(u)) {
     case TK_OP_BUFFER:
         TK_TRY(buffer(r->b, u, &out, r->err));
