@@ -7,6 +7,8 @@
 
 #include "base/ctx.h"
 
+#include <pthread.h>
+
 static rt r;
 static tolk_bindings *b;
 static tolk_error err;
@@ -946,6 +948,99 @@ static void test_without_memory(void **state) {
     (void)tk_test_oom(run_without_memory, NULL);
 }
 
+/* ---- threads, failures ---- */
+
+typedef struct runner {
+    tolk_linear *l;
+    int32_t first;
+    tolk_status st;
+    int32_t got;
+} runner;
+
+/* Each with bindings of its own, all with one linear. */
+static void *run_often(void *arg) {
+    runner *w = arg;
+    tolk_bindings *own = NULL;
+    tolk_graph *g = NULL;
+    tolk_buffer *x = NULL, *y = NULL;
+    int32_t v[48];
+    for (int i = 0; i < 48; i++)
+        v[i] = w->first;
+    w->st = tolk_bindings_create(r.cpu, &own, NULL);
+    if (!w->st)
+        w->st = tolk_graph_create(r.ctx, &g);
+    if (!w->st)
+        w->st = tolk_alloc_i32(r.cpu, 48, &x, NULL);
+    if (!w->st)
+        w->st = tolk_buffer_copyin(x, 0, v, sizeof v, NULL);
+    if (!w->st)
+        w->st = tolk_bindings_seed(own, buffer_node(g, 48, 0, NULL), x, NULL);
+    for (int i = 0; i < 100 && !w->st; i++)
+        w->st = tolk_run_linear(own, w->l, NULL, NULL, NULL);
+    if (!w->st)
+        w->st = tolk_bindings_find(own, buffer_node(g, 48, 2, NULL), &y, NULL, NULL);
+    if (!w->st)
+        w->st = tolk_buffer_copyout(y, 47 * 4, &w->got, 4, NULL);
+    tolk_bindings_destroy(own);
+    tolk_graph_destroy(g);
+    tolk_buffer_unref(x);
+    return NULL;
+}
+
+static void test_a_linear_is_for_many_threads(void **state) {
+    (void)state;
+    enum { THREADS = 4 };
+    tolk_linear *l = linear_of(&r, MIX BUFFERS "%40 = call void (%20, %31, %30, %30)\n"
+                                               "%41 = call void (%20, %32, %31, %30)\n"
+                                               "%42 = linear void (%40, %41)\n");
+    pthread_t thread[THREADS];
+    runner w[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        w[i] = (runner){l, i + 1, TOLK_OK, 0};
+        assert_int_equal(pthread_create(&thread[i], NULL, run_often, &w[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(w[i].st, TOLK_OK);
+        assert_int_equal(w[i].got, 7 * (i + 1));
+    }
+    tolk_linear_unref(l);
+}
+
+/* What goes wrong while a call runs stops the queue, as of any launch; then it goes on. */
+static void test_a_call_that_fails_stops_the_rest(void **state) {
+    (void)state;
+    tolk_linear *l = linear_of(&r, "tolk.uop 1\n"
+                                   "%1 = const index 16\n"
+                                   "%2 = param i32 (%1) {slot=0, name=\"y\"}\n"
+                                   "%3 = param i32 {slot=1, name=\"n\", space=alu}\n"
+                                   "%4 = cast index (%3)\n"
+                                   "%5 = index i32 (%2, %4)\n"
+                                   "%6 = store void (%5, %3)\n"
+                                   "%20 = sink void (%6) {name=\"at\"}\n"
+                                   "%30 = buffer i32 (%1) {slot=0}\n"
+                                   "%31 = buffer i32 (%1) {slot=1}\n"
+                                   "%40 = const i32 3\n"
+                                   "%41 = const i32 16\n"
+                                   "%42 = bind i32 (%3, %40)\n"
+                                   "%43 = bind i32 (%3, %41)\n"
+                                   "%50 = call void (%20, %30, %42)\n"
+                                   "%51 = call void (%20, %31, %43)\n"
+                                   "%52 = call void (%20, %31, %42)\n"
+                                   "%53 = linear void (%50, %51, %52)\n");
+    tolk_buffer *x = seed(16, 0, NULL, -1, 0), *y = seed(16, 1, NULL, -1, 0);
+    tolk_run_args a = TOLK_RUN_INIT;
+    int32_t v[16];
+    a.wait = 1;
+    assert_int_equal(run(l, &a), TOLK_E_RANGE);
+    check_contains(err.msg, "kernel at");
+    assert_int_equal(tolk_device_recover(r.cpu, NULL), TOLK_OK);
+    assert_int_equal(tolk_buffer_copyout(x, 0, v, sizeof v, NULL), TOLK_OK);
+    assert_int_equal(v[3], 3);
+    check_ints(y, -1, 0);
+    tolk_linear_unref(l);
+}
+
 /* ---- at random ---- */
 
 enum { SLOTS = 6, ELEMS = 96, PART = 48, CALLS = 12 };
@@ -1227,6 +1322,8 @@ int main(void) {
         TEST(test_a_line_for_each_call),
         TEST(test_warm_runs_take_no_memory),
         TEST(test_warm_runs_on_the_queue_take_no_memory),
+        TEST(test_a_linear_is_for_many_threads),
+        TEST(test_a_call_that_fails_stops_the_rest),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_GRAPH_07_random_linears),
     };
