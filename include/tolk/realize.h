@@ -399,20 +399,24 @@ TOLK_API tolk_status tolk_create_schedule(tolk_ctx *ctx, const tolk_uop *sink, t
                                           tolk_error *err);
 /* The linear with its intermediate buffers in arenas, one for each placement and kind (kernels,
  * copies), such that buffers in use at the same time do not overlap. BUFFERs in `held` stay as they
- * are. TOLK_MEMORY_PLAN=0 gives the linear as it is. */
+ * are, and those behind views of them; so do those that are read before they are written.
+ * TOLK_MEMORY_PLAN=0 gives the linear as it is. */
 TOLK_API tolk_status tolk_memory_plan(tolk_linear *linear, const tolk_uop *const *held,
                                       size_t n_held, tolk_linear **out, tolk_error *err);
 
 /* What gets the linears of a thread while it is the innermost one. */
 typedef tolk_status (*tolk_capture_fn)(void *user, tolk_linear *linear, const tolk_var *vars,
                                        size_t n_vars, tolk_error *err);
-/* From now on linears that this context's users hand to tolk_realize_linear() go to fn. */
+/* From now on linears that this thread hands to tolk_realize_linear() in this context go to fn;
+ * each thread has a stack of captures of its own. What they get is not planned yet, and where
+ * inputs were given, it has their nodes in place of the PARAMs. Errors: TOLK_E_NOMEM. */
 TOLK_API tolk_status tolk_capture_push(tolk_ctx *ctx, tolk_capture_fn fn, void *user,
                                        tolk_error *err);
 /* Errors: TOLK_E_NOT_FOUND (nothing was pushed). */
 TOLK_API tolk_status tolk_capture_pop(tolk_ctx *ctx, tolk_error *err);
-/* Hand over a linear: to the innermost capture, else to the memory planner (`held` as there) and
- * tolk_run_linear(). */
+/* Hand over a linear: to the innermost capture of this thread, else to the memory planner and
+ * tolk_run_linear(). held: as there; what is bound stays as it is, too. The contents of other
+ * BUFFERs are lost when the call ends. */
 TOLK_API tolk_status tolk_realize_linear(tolk_bindings *bindings, tolk_linear *linear,
                                          const tolk_uop *const *held, size_t n_held,
                                          const tolk_realize_opts *opts, const tolk_run_args *args,
@@ -421,7 +425,11 @@ TOLK_API tolk_status tolk_realize_linear(tolk_bindings *bindings, tolk_linear *l
 /* ---- record and replay of a function ---- */
 
 /* A function that hands linears to tolk_realize_linear(): it runs once as it is, once while it is
- * captured; after that what was captured runs without it. For one thread at a time. */
+ * captured; after that what was captured runs without it. All that it computes must be in these
+ * linears, and follow from the inputs and variables of the call: a variable that the call does not
+ * give is refused, and a BIND of one that it gives takes the call's value. What is bound when it is
+ * captured keeps its memory, and so do held buffers: a result is in the same buffer after each
+ * replay, until another one is bound. For one thread at a time. */
 typedef struct tolk_jit tolk_jit;
 typedef tolk_status (*tolk_jit_fn)(void *user, tolk_bindings *bindings, const tolk_run_args *args,
                                    tolk_error *err);
@@ -432,6 +440,7 @@ typedef struct tolk_jit_opts {
     uint32_t no_graphs;          /* 1: calls stay calls */
     const tolk_uop *const *held; /* BUFFERs that others look at: not planned. Copied */
     size_t n_held;
+    /* Of linears that are handed over without; as long as the jit lives. */
     const tolk_realize_opts *realize;
 } tolk_jit_opts;
 /* clang-format off */
@@ -439,10 +448,11 @@ typedef struct tolk_jit_opts {
 /* clang-format on */
 TOLK_API tolk_status tolk_jit_create(tolk_bindings *bindings, tolk_jit_fn fn, void *user,
                                      const tolk_jit_opts *opts, tolk_jit **out, tolk_error *err);
-/* Call it. args->inputs: BUFFER nodes that are bound in bindings.
- * Errors: TOLK_E_ARG (a replay has another number of inputs, or variables of other names),
- * TOLK_E_SHAPE, TOLK_E_DTYPE, TOLK_E_DEVICE (an input is not as it was captured), TOLK_E_ALIAS
- * (inputs are the same memory now, and were not), TOLK_E_BUSY (inside of another capture),
+/* Call it. args->inputs: BUFFER nodes that are bound in bindings; a replay takes any node that is.
+ * Errors: TOLK_E_ARG (a replay has another number of inputs, or variables of other names; nothing
+ * was captured), TOLK_E_SHAPE, TOLK_E_DTYPE, TOLK_E_DEVICE (an input is not as it was captured),
+ * TOLK_E_ALIAS (inputs are the same memory now, and were not, or the other way round; an input is
+ * the memory of a result, or of another buffer that is written), TOLK_E_BUSY (inside of a capture),
  * TOLK_E_UNBOUND, those of the function. A failed capture is tried again by the next call. */
 TOLK_API tolk_status tolk_jit_call(tolk_jit *jit, const tolk_run_args *args, tolk_error *err);
 /* As it was made: the next call runs the function. */

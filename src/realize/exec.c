@@ -453,6 +453,10 @@ static bool same_inputs(const tolk_exec *e, const tolk_run_args *args) {
     return true;
 }
 
+bool tk_exec_is_settled(const tolk_exec *e, const tolk_run_args *args) {
+    return e->is_resolved && e->generation == e->bindings->generation && same_inputs(e, args);
+}
+
 /* ---- running ---- */
 
 static tolk_status check_new_value(const tolk_exec *e, size_t v, int64_t value, tolk_error *err) {

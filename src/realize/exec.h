@@ -12,5 +12,8 @@
 void tk_exec_forget(tolk_bindings *b);
 /* The bindings end: so do the execs that are kept in them. */
 void tk_exec_end(tolk_bindings *b);
+/* Would a run use the buffers that the last one found? Then neither bindings nor inputs have
+ * changed since. Allocates nothing. */
+bool tk_exec_is_settled(const tolk_exec *e, const tolk_run_args *args);
 
 #endif

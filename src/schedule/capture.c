@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "schedule/capture.h"
 
-typedef struct capture {
-    struct capture *outer; /* of any thread */
+typedef struct entry {
+    struct entry *outer; /* of any thread */
     uint64_t thread;
-    tk_capture_hook hook;
-    void *user;
-} capture;
+    tk_capture capture;
+} entry;
 
 /* The list is whole at every moment, so that a child of a fork finds its own captures in it; what
  * other threads of its parent pushed nobody looks at there. */
 typedef struct captures {
     pthread_mutex_t lock;
     _Atomic size_t n;
-    capture *innermost;
+    entry *innermost;
 } captures;
 
 /* This thread's number; that of a thread that has ended is never another one's. */
@@ -27,7 +26,7 @@ static uint64_t this_thread(void) {
 
 static void destroy(tolk_ctx *ctx, void *part) {
     captures *c = part;
-    for (capture *x; (x = c->innermost);) {
+    for (entry *x; (x = c->innermost);) {
         c->innermost = x->outer;
         tk_alloc_free(&ctx->al, x, sizeof *x);
     }
@@ -52,20 +51,20 @@ tolk_status tk_capture_create(tolk_ctx *ctx, tolk_error *err) {
 }
 
 /* Where the innermost one of this thread hangs; *NULL: there is none. */
-static capture **own(captures *c) {
-    capture **at = &c->innermost;
+static entry **own(captures *c) {
+    entry **at = &c->innermost;
     while (*at && (*at)->thread != this_thread())
         at = &(*at)->outer;
     return at;
 }
 
-tolk_status tk_capture_push(tolk_ctx *ctx, tk_capture_hook hook, void *user, tolk_error *err) {
+tolk_status tk_capture_push(tolk_ctx *ctx, const tk_capture *capture, tolk_error *err) {
     captures *c = ctx->part[TK_CTX_CAPTURE];
     tk_ctx_after_fork(ctx);
-    capture *x = tk_alloc(&ctx->al, sizeof *x);
+    entry *x = tk_alloc(&ctx->al, sizeof *x);
     if (!x)
         return tk_status_nomem(err);
-    *x = (capture){.thread = this_thread(), .hook = hook, .user = user};
+    *x = (entry){.thread = this_thread(), .capture = *capture};
     pthread_mutex_lock(&c->lock);
     x->outer = c->innermost;
     c->innermost = x;
@@ -78,7 +77,7 @@ tolk_status tk_capture_pop(tolk_ctx *ctx, tolk_error *err) {
     captures *c = ctx->part[TK_CTX_CAPTURE];
     tk_ctx_after_fork(ctx);
     pthread_mutex_lock(&c->lock);
-    capture **at = own(c), *x = *at;
+    entry **at = own(c), *x = *at;
     if (x) {
         *at = x->outer;
         atomic_fetch_sub_explicit(&c->n, 1, memory_order_relaxed);
@@ -91,17 +90,15 @@ tolk_status tk_capture_pop(tolk_ctx *ctx, tolk_error *err) {
     return TOLK_OK;
 }
 
-bool tk_capture_find(tolk_ctx *ctx, tk_capture_hook *hook, void **user) {
+bool tk_capture_find(tolk_ctx *ctx, tk_capture *out) {
     captures *c = ctx->part[TK_CTX_CAPTURE];
     if (!atomic_load_explicit(&c->n, memory_order_relaxed))
         return false; /* this thread's own pushes it would see */
     tk_ctx_after_fork(ctx);
     pthread_mutex_lock(&c->lock);
-    const capture *x = *own(c);
-    if (x) {
-        *hook = x->hook;
-        *user = x->user;
-    }
+    const entry *x = *own(c);
+    if (x)
+        *out = x->capture;
     pthread_mutex_unlock(&c->lock);
     return x != NULL;
 }

@@ -11,17 +11,22 @@
 
 #include <stdbool.h>
 
-/* what: what was handed over, which only the hook and who calls it know. */
-typedef tolk_status (*tk_capture_hook)(void *user, const void *what, tolk_error *err);
+/* Who it is, and what it is called with. */
+typedef struct tk_capture {
+    /* what: what was handed over, which only the hook and who calls it know. */
+    tolk_status (*hook)(const struct tk_capture *c, const void *what, tolk_error *err);
+    void (*callee)(void); /* the hook's: a function, or NULL */
+    void *user;
+} tk_capture;
 
 /* Made with the context. Errors: TOLK_E_NOMEM. */
 tolk_status tk_capture_create(tolk_ctx *ctx, tolk_error *err);
-/* From now on the hook is the innermost one of this thread. Errors: TOLK_E_NOMEM. Threads: any. */
-tolk_status tk_capture_push(tolk_ctx *ctx, tk_capture_hook hook, void *user, tolk_error *err);
+/* From now on it is the innermost one of this thread. Errors: TOLK_E_NOMEM. Threads: any. */
+tolk_status tk_capture_push(tolk_ctx *ctx, const tk_capture *capture, tolk_error *err);
 /* Take the innermost one of this thread away. Errors: TOLK_E_NOT_FOUND. */
 tolk_status tk_capture_pop(tolk_ctx *ctx, tolk_error *err);
 /* The innermost one of this thread; false: there is none. Takes a lock only where some thread has
  * one. */
-bool tk_capture_find(tolk_ctx *ctx, tk_capture_hook *hook, void **user);
+bool tk_capture_find(tolk_ctx *ctx, tk_capture *out);
 
 #endif
