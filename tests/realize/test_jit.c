@@ -614,9 +614,9 @@ static void test_buffers_that_stand_for_something_keep_it(void **state) {
 
 static tolk_status place_by_name(void *user, const tolk_uop *c, const void **place, tolk_error *e) {
     (void)e;
-    const char *name = tk_uop_str(c, TK_A_CALL_NAME);
     if (!user)
         return TOLK_E_DEVICE;
+    const char *name = tk_uop_str(c, TK_A_CALL_NAME);
     *place = name[0] == '-' ? NULL : (const char *)user + (name[0] - 'a');
     return TOLK_OK;
 }
