@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "ir/check.h"
 #include "ir/import.h"
+#include "jit/device.h"
 #include "realize/batch.h"
 #include "realize/buffer.h"
 #include "realize/resolve.h"
@@ -276,7 +277,7 @@ static tolk_status place_of(void *user, const tolk_uop *call, const void **place
             return TOLK_OK;
         device = on;
     }
-    *place = device;
+    *place = device && device->backend->graph ? device : NULL;
     return TOLK_OK;
 }
 
