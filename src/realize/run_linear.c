@@ -104,14 +104,26 @@ static tolk_status make(tolk_bindings *b, tolk_linear *linear, const tolk_realiz
     return TOLK_OK;
 }
 
+static tolk_status check_jit(const tolk_linear *linear, tolk_error *err) {
+    const tolk_uop *call;
+    TK_TRY(tk_compile_linear_find(linear, &call, err));
+    if (!call)
+        return TOLK_OK;
+    return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                          "kernel %.60s is not compiled, but jit says that all are",
+                          tolk_kernel_name(call->src[0]));
+}
+
 static tolk_status find(tolk_bindings *b, tolk_linear *linear, const tolk_realize_opts *opts,
-                        kept **out, tolk_error *err) {
+                        bool jit, kept **out, tolk_error *err) {
     tk_runs *r = b->runs;
     for (size_t i = 0; i < r->n; i++)
         if (is_for(&r->at[i], linear, opts)) {
             *out = &r->at[i];
             return TOLK_OK;
         }
+    if (jit) /* one that is kept knows it itself */
+        TK_TRY(check_jit(linear, err));
     kept made = {0};
     tolk_status st = make(b, linear, opts, &made, err);
     if (st != TOLK_OK) {
@@ -121,16 +133,6 @@ static tolk_status find(tolk_bindings *b, tolk_linear *linear, const tolk_realiz
     *out = make_room(b->ctx, r);
     **out = made;
     return TOLK_OK;
-}
-
-static tolk_status check_jit(const tolk_linear *linear, tolk_error *err) {
-    const tolk_uop *call;
-    TK_TRY(tk_compile_linear_find(linear, &call, err));
-    if (!call)
-        return TOLK_OK;
-    return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                          "kernel %.60s is not compiled, but jit says that all are",
-                          tolk_kernel_name(call->src[0]));
 }
 
 tolk_status tolk_run_linear(tolk_bindings *bindings, tolk_linear *linear,
@@ -143,12 +145,10 @@ tolk_status tolk_run_linear(tolk_bindings *bindings, tolk_linear *linear,
     TK_TRY(tk_compile_linear_opts(&opts, err));
     tolk_ctx *ctx = bindings->ctx;
     tk_realize_here(ctx);
-    if (args && args->jit)
-        TK_TRY(check_jit(linear, err));
     if (!bindings->runs && !(bindings->runs = tk_alloc_zero(&ctx->al, sizeof *bindings->runs)))
         return tk_status_nomem(err);
     kept *k;
-    TK_TRY(find(bindings, linear, opts, &k, err));
+    TK_TRY(find(bindings, linear, opts, args && args->jit, &k, err));
     k->used = ++bindings->runs->runs;
     return tolk_exec_run(k->exec, args, err);
 }

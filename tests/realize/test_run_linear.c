@@ -848,6 +848,8 @@ static void test_warm_runs_take_no_memory(void **state) {
                                                   "%45 = call void (%44, %32, %31)\n"
                                                   "%46 = linear void (%40, %43, %45)\n");
     tolk_exec *e = NULL;
+    tolk_linear *made = NULL;
+    assert_int_equal(tolk_compile_linear(r.cpu, l, NULL, &made, NULL), TOLK_OK);
     assert_int_equal(tolk_exec_create(b, l, NULL, &e, NULL), TOLK_OK);
     for (int i = 1; i <= 10; i++) {
         tolk_var v = {"n", i};
@@ -856,13 +858,15 @@ static void test_warm_runs_take_no_memory(void **state) {
         assert_int_equal(tolk_exec_run(e, &a, NULL), TOLK_OK);
         if (i > 2)
             assert_int_equal(heap.calls, before);
+        a.jit = 1;
         before = heap.calls;
-        run_well(l, &a);
+        run_well(made, &a);
         if (i > 2)
             assert_int_equal(heap.calls, before);
         check_ints(bound(16, 2, NULL), i, 0);
     }
     tolk_exec_destroy(e);
+    tolk_linear_unref(made);
     tolk_linear_unref(l);
     teardown(NULL);
     assert_int_equal(heap.live, 0);
