@@ -8,6 +8,7 @@
 
 #include <tolk/tolk.h>
 
+#include <string.h>
 #include <unistd.h>
 
 enum { N = 4096 };
@@ -77,6 +78,37 @@ static void run_source(void *user) {
     tolk_run(device, "scale", source, args, NULL, NULL, 0, NULL);
 }
 
+static tolk_bindings *bindings;
+static tolk_linear *linear;
+static tolk_exec *exec;
+
+static void run_exec(void *user) {
+    (void)user;
+    tolk_exec_run(exec, NULL, NULL);
+}
+
+/* A linear of one call of the kernel, on the buffers that it has. */
+static void open_exec(void) {
+    static const char calls[] = "%20 = buffer f32 (%0) {slot=0}\n"
+                                "%21 = buffer f32 (%0) {slot=1}\n"
+                                "%22 = call void (%11, %20, %21)\n"
+                                "%23 = linear void (%22)\n";
+    char text[sizeof source + sizeof calls];
+    tolk_graph *g = NULL;
+    const tolk_uop *root;
+    snprintf(text, sizeof text, "%s%s", source, calls);
+    check(tolk_graph_create(ctx, &g), "graph");
+    check(tolk_parse(g, text, strlen(text), 0, &root, &err), "parse");
+    check(tolk_linear_create(ctx, root, &linear, &err), "linear");
+    check(tolk_bindings_create(device, &bindings, &err), "bindings");
+    for (size_t i = 0; i < 2; i++)
+        check(tolk_bindings_seed(bindings, tolk_uop_src(tolk_uop_src(root, 0), i + 1), buffers[i],
+                                 &err),
+              "seed");
+    tolk_graph_destroy(g);
+    check(tolk_exec_create(bindings, linear, NULL, &exec, &err), "exec");
+}
+
 static void open_kernel(void) {
     tolk_graph *g = NULL;
     const tolk_uop *root;
@@ -96,18 +128,21 @@ static void open_kernel(void) {
     x = at[1];
     for (int i = 0; i < N; i++)
         x[i] = (float)i;
+    open_exec();
 }
 
 static void launches(void) {
     bench_entry e[] = {{"loop", run_loop, NULL, 0},
                        {"tolk_launch", run_program, NULL, 0},
                        {"tolk_kernel_run", run_kernel, NULL, 0},
-                       {"tolk_run", run_source, NULL, 0}};
-    bench_run(e, 4, 2e-3);
+                       {"tolk_run", run_source, NULL, 0},
+                       {"tolk_exec_run", run_exec, NULL, 0}};
+    bench_run(e, 5, 2e-3);
     row_of("the loop alone, n=4096", e[0].seconds, "-");
     row_of("tolk_launch, n=4096", e[1].seconds, "0.5 us");
     row_of("tolk_kernel_run, n=4096, idle queue", e[2].seconds, "0.5 us");
     row_of("tolk_run, n=4096, cached source", e[3].seconds, "-");
+    row_of("tolk_exec_run, one call, n=4096", e[4].seconds, "1 us+");
 }
 
 /* ---- the queue ---- */
@@ -251,6 +286,9 @@ int main(void) {
     memory();
     for (int i = 0; i < 2; i++)
         tolk_buffer_unref(buffers[i]);
+    tolk_exec_destroy(exec);
+    tolk_bindings_destroy(bindings);
+    tolk_linear_unref(linear);
     tolk_args_destroy(args);
     tolk_program_unref(program);
     tolk_kernel_unref(kernel);

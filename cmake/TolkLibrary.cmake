@@ -2,8 +2,8 @@
 #
 # One OBJECT library per layer, then libtolk, shared and static, of all of them.
 #
-#   tolk_base <- tolk_ir <- tolk_jit <- tolk_cpu, tolk_realize;  tolk_llvm, tolk_llvm_orc: every
-#   llvm_*.c;  tolk_top: src/tolk.c
+#   tolk_base <- tolk_ir <- tolk_jit <- tolk_cpu, tolk_realize;  tolk_ir <- tolk_schedule <- tolk_realize;
+#   tolk_llvm, tolk_llvm_orc: every llvm_*.c;  tolk_top: src/tolk.c
 #
 # libtolk.so opens tolk_llvm as a library of its own, libtolk-llvm.so, which holds what it needs of the
 # lower layers itself: they have no variables. The static library holds everything.
@@ -60,6 +60,13 @@ foreach(layer IN LISTS tolk_layers)
         tolk_object_library(tolk_${layer} ${sources})
         list(APPEND tolk_objects $<TARGET_OBJECTS:tolk_${layer}>)
     endif()
+    if(layer STREQUAL "ir") # not a part of generated code
+        file(GLOB schedule_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/schedule/*.c)
+        tolk_object_library(tolk_schedule ${schedule_sources})
+        add_library(tolk_upto_schedule STATIC EXCLUDE_FROM_ALL ${tolk_objects}
+                                              $<TARGET_OBJECTS:tolk_schedule>)
+        set_target_properties(tolk_upto_schedule PROPERTIES LINKER_LANGUAGE C)
+    endif()
     if(layer MATCHES "^(base|ir)$")
         add_library(tolk_upto_${layer} STATIC EXCLUDE_FROM_ALL ${tolk_objects})
         set_target_properties(tolk_upto_${layer} PROPERTIES LINKER_LANGUAGE C)
@@ -111,7 +118,7 @@ endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/realize/*.c)
 tolk_object_library(tolk_realize ${sources})
 target_include_directories(tolk_realize PRIVATE ${PROJECT_SOURCE_DIR}/third_party)
-list(APPEND tolk_objects $<TARGET_OBJECTS:tolk_realize>)
+list(APPEND tolk_objects $<TARGET_OBJECTS:tolk_schedule> $<TARGET_OBJECTS:tolk_realize>)
 file(GLOB top_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 if(top_sources)
     tolk_object_library(tolk_top ${top_sources})

@@ -129,6 +129,31 @@ typedef struct run_flags {
     int json, history;
 } run_flags;
 
+/* A linear of calls. */
+static int run_calls(tolk_ctx *ctx, const char *path, const tk_source *source, const run_flags *f,
+                     tolk_device *device) {
+    const char *wrong = !device            ? "--device interp"
+                        : f->kernel        ? "--kernel"
+                        : f->request.grid  ? "--global"
+                        : f->request.block ? "--local"
+                        : f->shared_bytes  ? "--shared-bytes"
+                        : f->history       ? "--history"
+                                           : NULL;
+    tolk_compile_opts opts;
+    if (wrong)
+        return tk_report_usage("run: %s is of one kernel, and %s is a linear of calls", wrong,
+                               path);
+    int code = tk_compile_flags_read("run", &f->compile, &opts);
+    const tk_linear_request request = {.args = &f->request.args,
+                                       .outs = &f->request.outs,
+                                       .sets = &f->request.sets,
+                                       .device = device,
+                                       .compile = &opts,
+                                       .repeat = f->repeat,
+                                       .json = f->json};
+    return code ? code : tk_run_linear(ctx, path, source, &request);
+}
+
 static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
     static const char *const cache_names[] = {"none", "memory", "disk"};
     int interp = f->device && !strcmp(f->device, "interp");
@@ -149,6 +174,11 @@ static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
     if (!interp && (st = tolk_device_open(ctx, f->device ? f->device : "CPU", &device, &err)))
         return tk_report_error(NULL, st, &err);
     code = tk_source_load(ctx, path, &source);
+    if (!code && tk_run_linear_is(source.root)) {
+        code = run_calls(ctx, path, &source, f, device);
+        tk_source_free(&source);
+        return code;
+    }
     if (!code)
         code = tk_source_kernel(&source, path, f->kernel, &kernel);
     if (!code && (st = tolk_verify(kernel, TOLK_STAGE_ANY, &err)))

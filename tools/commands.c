@@ -60,7 +60,11 @@ static const struct {
      "shown\n"
      "  --history              what was compiled, and how long each phase took\n" JSON_HELP
      "A file that TOLK_REPRO made is compiled with the settings it holds, on random "
-     "inputs.\n" NPY_HELP},
+     "inputs.\n"
+     "A linear of calls runs whole. NAME is then a buffer's slot (1, or buffer1 and\n"
+     "param1 where there are both), its own name, or that of the kernel parameters it\n"
+     "stands for, if it is no other's. Takes no --kernel, --global, --local,\n"
+     "--shared-bytes, --history.\n" NPY_HELP},
     {"emit", tk_cmd_emit,
      "emit K.uop --emit=uop|opt|program|llvm|asm|obj|header|ptx [--kernel NAME]\n"
      "      [--target CPU|GPU] [--opts \"...\"] [--bounds check|trust] [--strict]\n"

@@ -155,6 +155,22 @@ int tk_binding_save(const tk_binding *b);
 /* Next number of a seeded sequence (splitmix64). */
 uint64_t tk_binding_random(uint64_t *seed);
 
+/* ---- run_linear.c: linears of calls ---- */
+
+typedef struct tk_linear_request {
+    const tk_list *args, *outs, *sets; /* NAME=VALUE */
+    tolk_device *device;
+    const tolk_compile_opts *compile;
+    int64_t repeat;
+    int json;
+} tk_linear_request;
+
+/* Is this root a linear of calls (and no program)? */
+int tk_run_linear_is(const tolk_uop *root);
+/* Check, compile and run it. path: of the file, for messages. */
+int tk_run_linear(tolk_ctx *ctx, const char *path, const tk_source *source,
+                  const tk_linear_request *request);
+
 /* ---- estimate.c ---- */
 
 /* About how many nodes the interpreter visits in one run; 0 if there is no telling. */

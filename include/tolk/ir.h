@@ -157,7 +157,8 @@ TOLK_API tolk_op tolk_uop_op(const tolk_uop *u);
 TOLK_API tolk_dtype tolk_uop_dtype(const tolk_uop *u);
 TOLK_API size_t tolk_uop_n_src(const tolk_uop *u);
 TOLK_API const tolk_uop *tolk_uop_src(const tolk_uop *u, size_t i); /* NULL past the end */
-/* Attribute by key; 0 if the op has no such key. *out borrows from the graph. */
+/* Attribute by key; 0 if the op has no such key. "value" is that of a constant, of integers, index
+ * and bool. *out borrows from the graph. */
 TOLK_API int tolk_uop_attr(const tolk_uop *u, const char *key, tolk_attr *out);
 
 /* 128-bit key of the canonical form; equal for equal graphs, in any process. */

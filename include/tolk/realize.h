@@ -225,6 +225,242 @@ TOLK_API tolk_status tolk_transfer_run(tolk_transfer *transfer, tolk_error *err)
 TOLK_API tolk_status tolk_scope_merge_buffer(tolk_scope *scope, uint64_t node, tolk_dtype dtype,
                                              size_t n, tolk_buffer **out, tolk_error *err);
 
+/* ---- buffers on several devices ---- */
+
+/* One buffer on each of several devices (a device may be there twice), all of the same dtype and
+ * number of elements. Refcounted. */
+typedef struct tolk_multi tolk_multi;
+/* New buffers of n elements on each device. Errors: TOLK_E_ARG (no device), those of
+ * tolk_buffer_create(). */
+TOLK_API tolk_status tolk_multi_create(tolk_device *const *devices, size_t n_devices,
+                                       tolk_dtype dtype, size_t n, tolk_multi **out,
+                                       tolk_error *err);
+/* Of buffers that there are; they are referenced. Errors: TOLK_E_ARG (none), TOLK_E_SHAPE,
+ * TOLK_E_DTYPE (they differ). */
+TOLK_API tolk_status tolk_multi_of(tolk_buffer *const *buffers, size_t n, tolk_multi **out,
+                                   tolk_error *err);
+TOLK_API tolk_multi *tolk_multi_ref(tolk_multi *multi);
+TOLK_API void tolk_multi_unref(tolk_multi *multi);
+TOLK_API size_t tolk_multi_count(const tolk_multi *multi);
+/* The buffer at a position. Owner: multi; NULL past the end. */
+TOLK_API tolk_buffer *tolk_multi_shard(const tolk_multi *multi, size_t i);
+
+/* ---- linears: calls in their order ---- */
+
+/* A LINEAR of CALLs with a graph of its own, immutable. Refcounted. docs/ir.md, "Calls". */
+typedef struct tolk_linear tolk_linear;
+/* A copy of a LINEAR of any graph. Errors: TOLK_E_VERIFY, TOLK_E_NOMEM. */
+TOLK_API tolk_status tolk_linear_create(tolk_ctx *ctx, const tolk_uop *linear, tolk_linear **out,
+                                        tolk_error *err);
+TOLK_API tolk_linear *tolk_linear_ref(tolk_linear *linear);
+TOLK_API void tolk_linear_unref(tolk_linear *linear);
+/* Its LINEAR node. Owner: linear. One thread at a time may build in its graph. */
+TOLK_API const tolk_uop *tolk_linear_root(const tolk_linear *linear);
+
+/* Make the program of a kernel: a PROGRAM in the graph of `sink`. */
+typedef tolk_status (*tolk_to_program_fn)(void *user, tolk_device *device, const tolk_uop *sink,
+                                          const tolk_uop **program, tolk_error *err);
+/* Set it up with TOLK_REALIZE_OPTS_INIT. */
+typedef struct tolk_realize_opts {
+    uint32_t size;                    /* sizeof(tolk_realize_opts) */
+    const tolk_compile_opts *compile; /* of all kernels; NULL: the defaults */
+    /* Takes the place of the compiler, on the thread of the call; NULL: tolk_compile. Its program
+     * has a SINK and, as last operand, a BINARY of what tolk_program_save gives. */
+    tolk_to_program_fn to_program;
+    void *user;
+} tolk_realize_opts;
+/* clang-format off */
+#define TOLK_REALIZE_OPTS_INIT {(uint32_t)sizeof(tolk_realize_opts), NULL, NULL, NULL}
+/* clang-format on */
+
+/* The linear with the body of each call that is a kernel (a SINK) compiled: a PROGRAM of the kernel
+ * and its code. Other calls stay as they are; where there is no kernel it is the linear itself.
+ * Kernels are compiled at the same time on the cores there are, equal ones once, and looked for in
+ * the binary cache. Owner: the caller, tolk_linear_unref(). Errors: those of tolk_compile(), naming
+ * the first call that failed; TOLK_E_ARG (what to_program made). */
+TOLK_API tolk_status tolk_compile_linear(tolk_device *device, tolk_linear *linear,
+                                         const tolk_realize_opts *opts, tolk_linear **out,
+                                         tolk_error *err);
+
+/* ---- bindings: which buffers BUFFER nodes are ---- */
+
+/* For one thread at a time. */
+typedef struct tolk_bindings tolk_bindings;
+/* device: of nodes that name none. */
+TOLK_API tolk_status tolk_bindings_create(tolk_device *device, tolk_bindings **out,
+                                          tolk_error *err);
+TOLK_API void tolk_bindings_destroy(tolk_bindings *bindings);
+/* Say what a node (of any graph; equal nodes are one) stands for; the buffer is referenced, what it
+ * stood for before is dropped. Errors: TOLK_E_ARG, TOLK_E_NOMEM. */
+TOLK_API tolk_status tolk_bindings_seed(tolk_bindings *bindings, const tolk_uop *node,
+                                        tolk_buffer *buffer, tolk_error *err);
+TOLK_API tolk_status tolk_bindings_seed_multi(tolk_bindings *bindings, const tolk_uop *node,
+                                              tolk_multi *multi, tolk_error *err);
+/* Forget it; execs look the node up anew. A node that is not bound is fine. */
+TOLK_API void tolk_bindings_remove(tolk_bindings *bindings, const tolk_uop *node);
+/* What a node stands for; both NULL: nothing. Owner: bindings. out_multi may be NULL: then a node
+ * that stands for several buffers is TOLK_E_DEVICE. */
+TOLK_API tolk_status tolk_bindings_find(const tolk_bindings *bindings, const tolk_uop *node,
+                                        tolk_buffer **out, tolk_multi **out_multi, tolk_error *err);
+/* Call fn for each, in no order; it may not change the bindings. */
+TOLK_API void tolk_bindings_iter(const tolk_bindings *bindings,
+                                 void (*fn)(void *user, const tolk_uop *node, tolk_buffer *buffer,
+                                            tolk_multi *multi),
+                                 void *user);
+TOLK_API void tolk_bindings_clear(tolk_bindings *bindings);
+
+/* ---- running ---- */
+
+/* Value of a variable, by the name of its param. */
+typedef struct tolk_var {
+    const char *name;
+    int64_t value;
+} tolk_var;
+/* What a run is given. Set it up with TOLK_RUN_INIT. Arrays are borrowed for the call. */
+typedef struct tolk_run_args {
+    uint32_t size; /* sizeof(tolk_run_args) */
+    uint32_t jit;  /* 1: the linear is compiled already: a kernel in it is an error */
+    uint32_t wait; /* 1: wait for the end; TOLK_DEBUG of 2 and more sets it */
+    const tolk_var *vars;
+    size_t n_vars;
+    const tolk_uop *const *inputs; /* what PARAM nodes with these slots stand for */
+    size_t n_inputs;
+} tolk_run_args;
+/* clang-format off */
+#define TOLK_RUN_INIT {(uint32_t)sizeof(tolk_run_args), 0, 0, NULL, 0, NULL, 0}
+/* clang-format on */
+
+/* What an argument of a call stands for: PARAM: an input; BUFFER: its binding, or a new buffer that
+ * is bound to it; SLICE: a view; MSELECT: one of several; MSTACK: several. Exactly one of *out and
+ * *out_multi is set.
+ * Owner:   the caller, tolk_buffer_unref(), tolk_multi_unref().
+ * Errors:  TOLK_E_UNBOUND (a PARAM without input), TOLK_E_UNSUPPORTED (a SLICE at an offset that is
+ *          no constant), TOLK_E_DEVICE (MSELECT of one buffer, MSTACK of several), TOLK_E_RANGE,
+ *          TOLK_E_ARG (the node names no buffer); each names the node. */
+TOLK_API tolk_status tolk_resolve(tolk_bindings *bindings, const tolk_run_args *args,
+                                  const tolk_uop *node, tolk_buffer **out, tolk_multi **out_multi,
+                                  tolk_error *err);
+/* The same for a node that must be one buffer. Errors: TOLK_E_DEVICE (it is several). */
+TOLK_API tolk_status tolk_resolve_single(tolk_bindings *bindings, const tolk_run_args *args,
+                                         const tolk_uop *node, tolk_buffer **out, tolk_error *err);
+
+/* Execute the calls of a linear, compiled first unless args->jit, in their order: PROGRAM launches,
+ * SLICE binds a view to its first argument, COPY copies, CUSTOM_FUNCTION "graph" records its LINEAR
+ * and replays it. Arguments on several devices: once for each position, the variable _device_num
+ * being that position. What fails while it is set up runs nothing of that call and those behind it.
+ * The execs of the linears that ran last are kept in the bindings, for the next run of each.
+ * Errors:  those of tolk_resolve() and tolk_kernel_run(), naming the call; TOLK_E_SHAPE,
+ *          TOLK_E_DTYPE (of a copy), TOLK_E_ARG (a call of something else, a variable with two
+ *          values). Before anything runs: TOLK_E_UNBOUND (a variable without value), TOLK_E_LAUNCH
+ *          (one out of its bounds). */
+TOLK_API tolk_status tolk_run_linear(tolk_bindings *bindings, tolk_linear *linear,
+                                     const tolk_realize_opts *opts, const tolk_run_args *args,
+                                     tolk_error *err);
+
+/* A linear that is ready to run: compiled, resolved, checked. For one thread at a time. */
+typedef struct tolk_exec tolk_exec;
+/* bindings: used by runs, and outlive the exec. Owner: the caller, tolk_exec_destroy(). Errors: as
+ * tolk_run_linear. */
+TOLK_API tolk_status tolk_exec_create(tolk_bindings *bindings, tolk_linear *linear,
+                                      const tolk_realize_opts *opts, tolk_exec **out,
+                                      tolk_error *err);
+/* Run it. Where neither inputs nor bindings changed, nothing is looked up and no memory is taken.
+ * args may be NULL. Errors: also TOLK_E_BUSY (called from inside of a run of it). */
+TOLK_API tolk_status tolk_exec_run(tolk_exec *exec, const tolk_run_args *args, tolk_error *err);
+TOLK_API void tolk_exec_destroy(tolk_exec *exec);
+
+/* Counters of a context since it was made. */
+typedef struct tolk_counters {
+    uint64_t launches;       /* kernels handed to a device */
+    uint64_t copies;         /* between buffers */
+    uint64_t compiles;       /* programs made by linears */
+    uint64_t compile_hits;   /* programs that were there */
+    uint64_t graph_records;  /* exec graphs made */
+    uint64_t graph_launches; /* runs of exec graphs, the first ones too */
+    uint64_t execs;          /* runs of tolk_exec */
+} tolk_counters;
+TOLK_API tolk_status tolk_stats(tolk_ctx *ctx, tolk_counters *out);
+
+/* The block of a kernel over groups of any size (special idx0..2) that is fastest: divisors of its
+ * sizes only, products of at most 1024, each tried twice in an order that `seed` decides, on copies
+ * of the buffers that it stores to. Kept for each program and device.
+ *
+ *   args: as of a launch.   local: set.
+ * Errors: TOLK_E_UNSUPPORTED (the device has no blocks; a size is no constant), TOLK_E_LAUNCH (all
+ * failed), those of tolk_kernel_run(). */
+TOLK_API tolk_status tolk_optimize_local_size(tolk_kernel *kernel, const tolk_args *args,
+                                              uint64_t seed, tolk_dims *local, tolk_error *err);
+
+/* ---- schedules ---- */
+
+/* The calls of a graph of AFTERs in an order in which each reads what it should: after what writes
+ * it (read-after-write), and before what writes it next (write-after-read). Source: section 1.11 of
+ * tinygrad's schedule. Errors: TOLK_E_VERIFY (a cycle, naming a call of it; an AFTER of something
+ * else). */
+TOLK_API tolk_status tolk_create_schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_linear **out,
+                                          tolk_error *err);
+/* The linear with its intermediate buffers in arenas, one for each placement and kind (kernels,
+ * copies), such that buffers in use at the same time do not overlap. BUFFERs in `held` stay as they
+ * are, and those behind views of them; so do those that are read before they are written.
+ * TOLK_MEMORY_PLAN=0 gives the linear as it is. */
+TOLK_API tolk_status tolk_memory_plan(tolk_linear *linear, const tolk_uop *const *held,
+                                      size_t n_held, tolk_linear **out, tolk_error *err);
+
+/* What gets the linears of a thread while it is the innermost one. */
+typedef tolk_status (*tolk_capture_fn)(void *user, tolk_linear *linear, const tolk_var *vars,
+                                       size_t n_vars, tolk_error *err);
+/* From now on linears that this thread hands to tolk_realize_linear() in this context go to fn;
+ * each thread has a stack of captures of its own. What they get is not planned yet, and where
+ * inputs were given, it has their nodes in place of the PARAMs. Errors: TOLK_E_NOMEM. */
+TOLK_API tolk_status tolk_capture_push(tolk_ctx *ctx, tolk_capture_fn fn, void *user,
+                                       tolk_error *err);
+/* Errors: TOLK_E_NOT_FOUND (nothing was pushed). */
+TOLK_API tolk_status tolk_capture_pop(tolk_ctx *ctx, tolk_error *err);
+/* Hand over a linear: to the innermost capture of this thread, else to the memory planner and
+ * tolk_run_linear(). held: as there; what is bound stays as it is, too. The contents of other
+ * BUFFERs are lost when the call ends. */
+TOLK_API tolk_status tolk_realize_linear(tolk_bindings *bindings, tolk_linear *linear,
+                                         const tolk_uop *const *held, size_t n_held,
+                                         const tolk_realize_opts *opts, const tolk_run_args *args,
+                                         tolk_error *err);
+
+/* ---- record and replay of a function ---- */
+
+/* A function that hands linears to tolk_realize_linear(): it runs once as it is, once while it is
+ * captured; after that what was captured runs without it. All that it computes must be in these
+ * linears, and follow from the inputs and variables of the call: a variable that the call does not
+ * give is refused, and a BIND of one that it gives takes the call's value. What is bound when it is
+ * captured keeps its memory, and so do held buffers: a result is in the same buffer after each
+ * replay, until another one is bound. For one thread at a time. */
+typedef struct tolk_jit tolk_jit;
+typedef tolk_status (*tolk_jit_fn)(void *user, tolk_bindings *bindings, const tolk_run_args *args,
+                                   tolk_error *err);
+typedef struct tolk_jit_opts {
+    uint32_t size; /* sizeof(tolk_jit_opts) */
+    uint32_t
+        batch; /* most calls of the first graph, doubled for each one; 0: no bound; default 32 */
+    uint32_t no_graphs;          /* 1: calls stay calls */
+    const tolk_uop *const *held; /* BUFFERs that others look at: not planned. Copied */
+    size_t n_held;
+    /* Of linears that are handed over without; as long as the jit lives. */
+    const tolk_realize_opts *realize;
+} tolk_jit_opts;
+/* clang-format off */
+#define TOLK_JIT_OPTS_INIT {(uint32_t)sizeof(tolk_jit_opts), 32, 0, NULL, 0, NULL}
+/* clang-format on */
+TOLK_API tolk_status tolk_jit_create(tolk_bindings *bindings, tolk_jit_fn fn, void *user,
+                                     const tolk_jit_opts *opts, tolk_jit **out, tolk_error *err);
+/* Call it. args->inputs: BUFFER nodes that are bound in bindings; a replay takes any node that is.
+ * Errors: TOLK_E_ARG (a replay has another number of inputs, or variables of other names; nothing
+ * was captured), TOLK_E_SHAPE, TOLK_E_DTYPE, TOLK_E_DEVICE (an input is not as it was captured),
+ * TOLK_E_ALIAS (inputs are the same memory now, and were not, or the other way round; an input is
+ * the memory of a result, or of another buffer that is written), TOLK_E_BUSY (inside of a capture),
+ * TOLK_E_UNBOUND, those of the function. A failed capture is tried again by the next call. */
+TOLK_API tolk_status tolk_jit_call(tolk_jit *jit, const tolk_run_args *args, tolk_error *err);
+/* As it was made: the next call runs the function. */
+TOLK_API void tolk_jit_reset(tolk_jit *jit);
+TOLK_API void tolk_jit_destroy(tolk_jit *jit);
+
 #ifdef __cplusplus
 }
 #endif

@@ -20,6 +20,7 @@ typedef enum tk_ctx_part {
     TK_CTX_FAMILIES, /* of devices */
     TK_CTX_REALIZE,
     TK_CTX_TIERS,
+    TK_CTX_CAPTURE,
     TK_CTX_RUNNING, /* queues: ended before anything that their work uses */
     TK_CTX_PARTS
 } tk_ctx_part;

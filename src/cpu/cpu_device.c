@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/status.h"
 #include "cpu/cpu_detect.h"
+#include "cpu/cpu_graph.h"
 #include "cpu/cpu_launch.h"
 #include "cpu/cpu_memory.h"
 #include "cpu/cpu_object.h"
@@ -32,6 +33,19 @@ static tolk_status launch(tolk_device *device, tk_launch *l, tolk_error *err) {
     const cpu *c = device->state;
     return tk_cpu_launch(device, c->threads, l, err);
 }
+
+static tolk_status build_graph(tolk_device *device, const tk_graph_node *nodes, size_t n,
+                               void **out, tolk_error *err) {
+    const cpu *c = device->state;
+    return tk_cpu_graph_build(device, c->threads, nodes, n, out, err);
+}
+
+static const tk_graph_ops graph_ops = {.build = build_graph,
+                                       .set = tk_cpu_graph_set,
+                                       .commit = tk_cpu_graph_commit,
+                                       .is_small = tk_cpu_graph_is_small,
+                                       .launch = tk_cpu_graph_launch,
+                                       .destroy = tk_cpu_graph_destroy};
 
 static tolk_status count(tolk_ctx *ctx, void *family, uint32_t *n, tolk_error *err) {
     (void)ctx, (void)err;
@@ -121,6 +135,7 @@ static const tk_backend backend = {.framework = "CPU",
                                    .host = host,
                                    .is_small = tk_cpu_launch_is_small,
                                    .launch = launch,
+                                   .graph = &graph_ops,
                                    .debug_info = debug_info,
                                    .destroy = destroy,
 #if defined(__x86_64__)

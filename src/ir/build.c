@@ -511,6 +511,10 @@ const tolk_uop *tolk_uop_src(const tolk_uop *u, size_t i) {
 int tolk_uop_attr(const tolk_uop *u, const char *key, tolk_attr *out) {
     tk_op op = tk_uop_op(u);
     const tk_attr_info *info = &tk_op_attrs[tk_op_get(op)->attr_first];
+    if (tk_uop_is_const(u) && !tolk_dtype_is_float(u->dtype) && strcmp(key, "value") == 0) {
+        *out = (tolk_attr){.key = "value", .i = u->attr[0].i};
+        return 1;
+    }
     for (uint32_t i = 0; i < tk_op_n_attr(op); i++) {
         if (strcmp(info[i].key, key) != 0)
             continue;

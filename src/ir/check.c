@@ -646,12 +646,19 @@ static tolk_status check_move(const check *c) {
     }
 }
 
+/* A sink, then any of its later forms, in their order. */
 static tolk_status check_program(const check *c) {
     static const tk_op parts[] = {TK_OP_SINK, TK_OP_LINEAR, TK_OP_SOURCE, TK_OP_BINARY};
-    for (size_t i = 0; i < c->n; i++)
-        if (!tk_uop_is(c->src[i], parts[i]))
+    static const char *const expected[] = {"sink", "linear, source or binary", "source or binary",
+                                           "binary"};
+    for (size_t i = 0, part = 0; i < c->n; i++, part++) {
+        const char *want = part < 4 ? expected[part] : "nothing more";
+        while (i && part < 4 && !tk_uop_is(c->src[i], parts[part]))
+            part++;
+        if (part == 4 || !tk_uop_is(c->src[i], parts[part]))
             return fail(c, TOLK_E_VERIFY, "operand %zu is %s, expected %s", i,
-                        tk_op_get(tk_uop_op(c->src[i]))->name, tk_op_get(parts[i])->name);
+                        tk_op_get(tk_uop_op(c->src[i]))->name, want);
+    }
     return TOLK_OK;
 }
 

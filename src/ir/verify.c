@@ -72,13 +72,18 @@ tolk_status tk_verify_node(const tk_verify_cx *cx, const tolk_uop *u, uint8_t st
     return tk_check_uop(u, &why) == TOLK_OK ? TOLK_OK : pass_on(cx, u, &why);
 }
 
-tolk_status tk_verify_after(const tk_verify_cx *cx, const tolk_uop *u) {
+static tolk_status after_of(const tk_verify_cx *cx, const tolk_uop *u, bool states) {
     for (uint32_t i = 1; i < u->n_src; i++)
-        if (u->src[i]->dtype != TOLK_VOID && !tk_uop_is(u->src[i], TK_OP_RANGE))
-            return tk_verify_fail(cx, u, TOLK_E_VERIFY,
-                                  "operand %u is %s, expected an effect (void) or a range", i,
-                                  tk_op_get(tk_uop_op(u->src[i]))->name);
+        if (u->src[i]->dtype != TOLK_VOID && !tk_uop_is(u->src[i], TK_OP_RANGE) &&
+            !(states && tk_uop_is(u->src[i], TK_OP_AFTER)))
+            return tk_verify_fail(
+                cx, u, TOLK_E_VERIFY, "operand %u is %s, expected an effect (void)%s or a range", i,
+                tk_op_get(tk_uop_op(u->src[i]))->name, states ? ", an after" : "");
     return TOLK_OK;
+}
+
+tolk_status tk_verify_after(const tk_verify_cx *cx, const tolk_uop *u) {
+    return after_of(cx, u, false);
 }
 
 /* ---- tensor stage ---- */
@@ -86,7 +91,7 @@ tolk_status tk_verify_after(const tk_verify_cx *cx, const tolk_uop *u) {
 /* Is source i of u the body of a call, which is of another stage? */
 static bool is_body(const tolk_uop *u, uint32_t i) {
     if (tk_uop_is(u, TK_OP_PROGRAM))
-        return i < 2;
+        return tk_uop_is(u->src[i], TK_OP_SINK) || tk_uop_is(u->src[i], TK_OP_LINEAR);
     return tk_uop_is(u, TK_OP_CALL) && i == 0 && tk_uop_is(u->src[0], TK_OP_SINK);
 }
 
@@ -94,13 +99,15 @@ static tolk_status tensor_node(const tk_verify_cx *cx, tk_verify_defs *defs, con
     TK_TRY(tk_verify_node(cx, u, TK_STAGE_T));
     if (tk_uop_lanes(u) != 1)
         return tk_verify_fail(cx, u, TOLK_E_DTYPE, "a vector, expected at the program stage only");
-    if (tk_uop_is(u, TK_OP_AFTER))
-        TK_TRY(tk_verify_after(cx, u));
+    if (tk_uop_is(u, TK_OP_AFTER)) /* the state of a buffer, which may wait for others */
+        TK_TRY(after_of(cx, u, true));
     TK_TRY(tk_verify_defs_add(defs, u));
     const tk_shape *shape;
     const tolk_uop *at = u;
     tolk_error why = TOLK_ERROR_INIT;
-    return tk_shape_get(u, &shape, &at, &why) == TOLK_OK ? TOLK_OK : pass_on(cx, at, &why);
+    if (tk_shape_get(u, &shape, &at, &why) != TOLK_OK)
+        return pass_on(cx, at, &why);
+    return tk_verify_call(cx, u);
 }
 
 static tolk_status body(const tk_verify_cx *cx, const tolk_uop *u) {
@@ -145,6 +152,7 @@ static tolk_status verify_tensor(const tk_verify_cx *cx) {
     tk_walk_map_init(&outside, cx->al);
     tk_walk_map_init(&bodies, cx->al);
     tk_verify_defs_init(&defs, cx);
+    defs.variables_by_name = true;
     tolk_status st = tk_walk(cx->root, &nodes);
     st = st == TOLK_OK ? tensor_nodes(cx, &nodes, &outside, &bodies, &defs)
                        : tk_status_nomem(cx->err);

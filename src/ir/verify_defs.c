@@ -30,13 +30,22 @@ static tolk_status note(tk_verify_defs *d, tk_map *map, uint64_t key, const tolk
     return tk_status_nomem(d->cx->err);
 }
 
+static bool same_variable(const tolk_uop *a, const tolk_uop *b) {
+    return a->dtype == b->dtype && tk_uop_int(a, TK_A_PARAM_MIN) == tk_uop_int(b, TK_A_PARAM_MIN) &&
+           tk_uop_int(a, TK_A_PARAM_MAX) == tk_uop_int(b, TK_A_PARAM_MAX);
+}
+
 static tolk_status add_param(tk_verify_defs *d, const tolk_uop *u) {
     const tolk_uop *other;
+    bool by_name = d->variables_by_name && tk_check_is_scalar_param(u);
     int64_t slot = tk_uop_int(u, TK_A_PARAM_SLOT);
     const tk_blob *name = tk_uop_attr(u, TK_A_PARAM_NAME).blob;
     if (name) {
         TK_TRY(note(d, &d->names, (uintptr_t)name, u, &other));
-        if (other && tk_check_is_scalar_param(u) && tk_check_is_scalar_param(other))
+        bool variables = other && tk_check_is_scalar_param(u) && tk_check_is_scalar_param(other);
+        if (variables && by_name && same_variable(u, other))
+            return TOLK_OK;
+        if (variables)
             return tk_verify_fail(d->cx, u, TOLK_E_VERIFY,
                                   "variable \"%.60s\" is declared twice, differently (%s)",
                                   name->str, tk_verify_name_of(d->cx, other).text);
@@ -44,6 +53,8 @@ static tolk_status add_param(tk_verify_defs *d, const tolk_uop *u) {
             return tk_verify_fail(d->cx, u, TOLK_E_VERIFY, "%s is named \"%.60s\", too",
                                   tk_verify_name_of(d->cx, other).text, name->str);
     }
+    if (by_name)
+        return TOLK_OK;
     TK_TRY(note(d, &d->slots, (uint64_t)slot, u, &other));
     if (other)
         return tk_verify_fail(d->cx, u, TOLK_E_VERIFY, "slot %lld is that of %s, too",

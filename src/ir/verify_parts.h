@@ -36,6 +36,8 @@ typedef struct tk_verify_defs {
     tk_map slots, names; /* slot, or address of the name -> address of the PARAM */
     const tolk_uop *special[6][3];
     const tolk_uop *dynamic; /* the local buffer whose size each launch gives */
+    /* At the tensor stage a variable is its name, whatever slot a kernel has it in. */
+    bool variables_by_name;
 } tk_verify_defs;
 
 void tk_verify_defs_init(tk_verify_defs *d, const tk_verify_cx *cx);
@@ -53,6 +55,9 @@ typedef enum tk_verify_kind {
     TK_VERIFY_GATED,   /* where(valid, i, invalid) */
     TK_VERIFY_STACK    /* several scalars: a shape, or a matrix */
 } tk_verify_kind;
+
+/* What stands between kernels: LINEAR of calls, CALL, SLICE, MSELECT; any other node is fine. */
+tolk_status tk_verify_call(const tk_verify_cx *cx, const tolk_uop *u);
 
 tolk_status tk_verify_kernel(const tk_verify_cx *cx, const tolk_uop *sink);
 tolk_status tk_verify_program(const tk_verify_cx *cx, const tolk_uop *linear);

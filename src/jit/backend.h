@@ -50,6 +50,38 @@ typedef struct tk_memory_ops {
                             size_t bytes, tolk_error *err);
 } tk_memory_ops;
 
+/* One node of an exec graph: a launch, or a copy of bytes between memory of its family. Nothing in
+ * it is owned, and nothing of it but the program is used after the call that gets it. */
+typedef struct tk_graph_node {
+    const tolk_program *program; /* of the launch, stays until the graph goes; NULL: a copy */
+    const tk_launch *launch;     /* prepared; what its bufs and vals hold is copied */
+    void *dest;
+    const void *src; /* the ranges may overlap */
+    size_t bytes;
+    const uint32_t *deps; /* earlier nodes that it runs after; used by build() alone */
+    size_t n_deps;
+} tk_graph_node;
+
+/* Exec graphs: launches and copies that were made ready once and run as one. A graph is for one
+ * thread at a time, and is not touched while it runs. */
+typedef struct tk_graph_ops {
+    /* Make one; commit() comes before the first launch(). Errors: TOLK_E_NOMEM. */
+    tolk_status (*build)(tolk_device *device, const tk_graph_node *nodes, size_t n, void **out,
+                         tolk_error *err);
+    /* Give node i other memory, scalars or sizes: it stays a launch of its program, or a copy. It
+     * counts when it is committed. */
+    void (*set)(void *graph, size_t i, const tk_graph_node *node);
+    /* Make what was set ready. Errors: TOLK_E_NOMEM; then it is to be tried again. */
+    tolk_status (*commit)(void *graph, tolk_error *err);
+    /* As of a launch: is it so short that handing it to another thread costs more? */
+    bool (*is_small)(const void *graph);
+    /* Run it and wait. The first node, in their order, whose accesses were out of range ends it
+     * (nodes that do not depend on it may have run); the error names it. Allocates nothing as a
+     * rule. Errors: TOLK_E_RANGE, TOLK_E_CANCELLED, TOLK_E_NOMEM. */
+    tolk_status (*launch)(void *graph, tolk_error *err);
+    void (*destroy)(void *graph);
+} tk_graph_ops;
+
 typedef struct tk_backend {
     const char *framework; /* "CPU", "CUDA/PTX" */
     int priority;          /* of tolk_device_best(); below 0: never chosen unless named */
@@ -67,6 +99,7 @@ typedef struct tk_backend {
     const tk_host *(*host)(const tolk_device *device);
     /* Run it and wait. Errors: TOLK_E_CANCELLED, TOLK_E_NOMEM. */
     tolk_status (*launch)(tolk_device *device, tk_launch *launch, tolk_error *err);
+    const tk_graph_ops *graph; /* NULL: it has none */
     /* Members of a JSON object: `"cpu": "znver3", ...`. */
     void (*debug_info)(const tolk_device *device, tk_strbuf *sb);
     void (*destroy)(tolk_device *device); /* what open() made */

@@ -159,7 +159,7 @@ static bool bufs_are_good(const tolk_program *p, void *const *bufs, const size_t
     return true;
 }
 
-static tolk_status report_fault(const tolk_program *p, const tk_launch *l, tolk_error *err) {
+tolk_status tk_launch_faulted(const tolk_program *p, const tk_launch *l, tolk_error *err) {
     char who[192];
     for (size_t i = 0; i < (size_t)p->meta.head->n_bufs + p->meta.head->n_vals; i++) {
         const tk_meta_param *m = &p->meta.params[i];
@@ -244,12 +244,16 @@ tolk_status tk_launch_prepare(const tolk_program *p, void *const *bufs, const si
     return add_shared(p, shared_bytes, out, err);
 }
 
-tolk_status tk_launch_run(const tolk_program *p, tk_launch *launch, tolk_error *err) {
+void tk_launch_begin(const tolk_program *p, tk_launch *launch) {
     if (p->tier)
         tk_tier_launch(p, launch->work);
     launch->fn = atomic_load_explicit(&p->fn, memory_order_acquire);
+}
+
+tolk_status tk_launch_run(const tolk_program *p, tk_launch *launch, tolk_error *err) {
+    tk_launch_begin(p, launch);
     TK_TRY(p->device->backend->launch(p->device, launch, err));
-    return launch->faulted ? report_fault(p, launch, err) : TOLK_OK;
+    return launch->faulted ? tk_launch_faulted(p, launch, err) : TOLK_OK;
 }
 
 tolk_status tolk_launch(const tolk_program *program, void *const *bufs, const size_t *bytes,

@@ -17,6 +17,11 @@ tolk_status tk_launch_prepare(const tolk_program *p, void *const *bufs, const si
                               size_t shared_bytes, tk_launch *out, tolk_error *err);
 /* Run it and wait. Errors: TOLK_E_RANGE, TOLK_E_CANCELLED, TOLK_E_NOMEM. */
 tolk_status tk_launch_run(const tolk_program *p, tk_launch *launch, tolk_error *err);
+/* The two ends of it, for who runs a prepared launch by other means than backend->launch: say that
+ * p is going to run, and set launch->fn; and the error of a launch that faulted, naming the kernel.
+ */
+void tk_launch_begin(const tolk_program *p, tk_launch *launch);
+tolk_status tk_launch_faulted(const tolk_program *p, const tk_launch *launch, tolk_error *err);
 /* Are the number of iterations and the bytes of local memory numbers? wraps: of all steps of p.
  * Errors: TOLK_E_LIMIT. */
 tolk_status tk_launch_check_span(const tolk_program *p, const bool *wraps, tolk_error *err);

@@ -7,6 +7,7 @@
 #include "realize/copy.h"
 
 #include "base/status.h"
+#include "realize/counters.h"
 #include "realize/realize.h"
 
 #include <sched.h>
@@ -257,7 +258,9 @@ tolk_status tk_copy_pieces(tolk_device *dst_device, const tk_piece *dst, tolk_de
         return tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
                               "a copy from a device of another context");
     move m = {.dst_device = dst_device, .src_device = src_device, .dst = *dst, .src = *src};
-    return submit(&m, "copy", err);
+    TK_TRY(submit(&m, "copy", err));
+    tk_counters_add(dst_device->ctx, TK_COUNT_COPIES, 1);
+    return TOLK_OK;
 }
 
 tolk_status tk_copy_zero(tolk_device *device, const tk_piece *piece, tolk_error *err) {

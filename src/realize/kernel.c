@@ -18,6 +18,8 @@
 
 static void free_kernel(tolk_kernel *k) {
     const tolk_allocator *al = &k->device->ctx->al;
+    for (int i = 0; i < TK_KERNEL_SPARE; i++)
+        tk_alloc_free(al, atomic_load_explicit(&k->spare[i], memory_order_acquire), k->spare_bytes);
     tolk_program_unref(k->program);
     tk_kernel_dims_fini(&k->dims, al);
     if (k->param)
@@ -206,6 +208,7 @@ static tolk_status prepare(tolk_kernel *k, const tolk_uop *sink, tolk_error *err
     TK_TRY(tk_kernel_dims_init(&k->dims, sink, err));
     const tk_meta_view *m = &k->program->meta;
     size_t n = (size_t)m->head->n_bufs + m->head->n_vals;
+    k->spare_bytes = tk_kernel_waiting_bytes(m->head->n_bufs, m->head->n_vals);
     if (!n)
         return TOLK_OK;
     k->param = tk_alloc_zero(&k->device->ctx->al, n * sizeof *k->param);
@@ -222,6 +225,19 @@ static tolk_status prepare(tolk_kernel *k, const tolk_uop *sink, tolk_error *err
         k->n_args += k->param[i].axis < 0;
     }
     return TOLK_OK;
+}
+
+tolk_status tk_kernel_create(tolk_device *device, tolk_program *program, const tolk_uop *sink,
+                             tolk_kernel **out, tolk_error *err) {
+    tolk_kernel *k;
+    TK_TRY(create_kernel(device, tolk_kernel_name(sink), &k, err));
+    k->program = tolk_program_ref(program);
+    tolk_status st = prepare(k, sink, err);
+    if (st != TOLK_OK)
+        free_kernel(k);
+    else
+        *out = k;
+    return st;
 }
 
 static tolk_status no_such_kernel(const tolk_uop *root, const char *name, tolk_error *err) {

@@ -6,6 +6,7 @@
 #define TK_REALIZE_KERNEL_H
 
 #include "jit/launch.h"
+#include "realize/buffer.h"
 #include "realize/guarded_cache.h"
 
 #include <tolk/realize.h>
@@ -27,6 +28,8 @@ typedef struct tk_kernel_param {
     char what[116]; /* "kernel scale: argument 1", for errors */
 } tk_kernel_param;
 
+enum { TK_KERNEL_SPARE = 4 };
+
 struct tolk_kernel {
     _Atomic uint32_t refs;
     tolk_device *device;
@@ -36,10 +39,47 @@ struct tolk_kernel {
     tk_kernel_param *param; /* n_bufs + n_vals of the program */
     size_t n_params, n_args;
     tk_kernel_dims dims;
+    /* Memory of launches that are done, for the next ones: a queue that is kept busy takes none. */
+    _Atomic(void *) spare[TK_KERNEL_SPARE];
+    size_t spare_bytes; /* of each */
     /* ... or, where that is NULL, a function. */
     tolk_native_fn fn;
     void *user;
 };
+
+/* A kernel of a program, which gets a reference; sink: what it was compiled from. Errors:
+ * TOLK_E_NOMEM, TOLK_E_LIMIT. */
+tolk_status tk_kernel_create(tolk_device *device, tolk_program *program, const tolk_uop *sink,
+                             tolk_kernel **out, tolk_error *err);
+
+/* The arguments of a launch, in the order of the program's params: n_bufs and n_vals of them. */
+typedef struct tk_kernel_bound {
+    size_t n_bufs, n_vals;
+    size_t held; /* of pieces: they are references */
+    void **bufs;
+    size_t *bytes;
+    tk_piece *pieces;
+    tk_use *uses;
+    size_t n_uses;
+    int64_t *vals;
+    tk_launch launch;
+    void *memory; /* of all that; NULL: on the stack, or there are none */
+    size_t memory_bytes;
+} tk_kernel_bound;
+
+/* Memory of a launch that waits in a queue. */
+size_t tk_kernel_waiting_bytes(size_t n_bufs, size_t n_vals);
+
+/* A launch in two steps, for who launches the same kernel again and again. init: room for the
+ * arguments of kernels with so many. Set vals; tk_kernel_bind() then takes the buffers and checks
+ * all that a launch does before it may run, without grid, block and dynamic local memory;
+ * tk_kernel_go() hands it over, or tk_kernel_unbind() drops it. */
+tolk_status tk_kernel_bound_init(tk_kernel_bound *b, const tolk_kernel *k, tolk_error *err);
+void tk_kernel_bound_fini(tk_kernel_bound *b, const tolk_allocator *al);
+tolk_status tk_kernel_bind(const tolk_kernel *k, tolk_buffer *const *bufs, tk_kernel_bound *b,
+                           tolk_error *err);
+tolk_status tk_kernel_go(tolk_kernel *k, tk_kernel_bound *b, tolk_error *err);
+void tk_kernel_unbind(tk_kernel_bound *b);
 
 /* Values of tk_realize.kernels are tolk_kernel. */
 struct tk_natives;

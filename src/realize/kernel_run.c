@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "realize/args.h"
 #include "realize/buffer.h"
+#include "realize/counters.h"
 #include "realize/kernel.h"
 #include "realize/realize.h"
 
@@ -17,19 +18,7 @@
 
 enum { FEW = 12 };
 
-/* Arguments in the order of the program's params: n_bufs and n_vals of them. */
-typedef struct bound {
-    size_t n_bufs, n_vals;
-    size_t held; /* of pieces: they are references */
-    void **bufs;
-    size_t *bytes;
-    tk_piece *pieces;
-    tk_use *uses;
-    size_t n_uses;
-    int64_t *vals;
-    void *memory; /* of all that; NULL: on the stack */
-    size_t memory_bytes;
-} bound;
+typedef tk_kernel_bound bound;
 
 /* On the stack of a launch with few arguments. */
 typedef struct few {
@@ -40,21 +29,15 @@ typedef struct few {
     int64_t vals[FEW];
 } few;
 
-static tolk_status bound_init(bound *b, few *f, size_t n_bufs, size_t n_vals,
-                              const tolk_allocator *al, tolk_error *err) {
-    *b = (bound){.n_bufs = n_bufs, .n_vals = n_vals};
-    if (n_bufs <= FEW && n_vals <= FEW) {
-        b->bufs = f->bufs;
-        b->bytes = f->bytes;
-        b->pieces = f->pieces;
-        b->uses = f->uses;
-        b->vals = f->vals;
-        return TOLK_OK;
-    }
+/* Room behind b for the arguments of a kernel. */
+static tolk_status bound_alloc(bound *b, const tolk_allocator *al, tolk_error *err) {
+    size_t n_bufs = b->n_bufs, n_vals = b->n_vals;
     /* Numbers of params: their products fit. */
     b->memory_bytes =
         n_bufs * (sizeof *b->pieces + sizeof *b->uses + sizeof *b->bufs + sizeof *b->bytes) +
         n_vals * sizeof *b->vals;
+    if (!b->memory_bytes)
+        return TOLK_OK;
     b->memory = tk_alloc(al, b->memory_bytes);
     if (!b->memory)
         return tk_status_nomem(err);
@@ -66,9 +49,27 @@ static tolk_status bound_init(bound *b, few *f, size_t n_bufs, size_t n_vals,
     return TOLK_OK;
 }
 
-static void bound_fini(bound *b, const tolk_allocator *al) {
+static tolk_status bound_init(bound *b, few *f, size_t n_bufs, size_t n_vals,
+                              const tolk_allocator *al, tolk_error *err) {
+    *b = (bound){.n_bufs = n_bufs, .n_vals = n_vals};
+    if (n_bufs > FEW || n_vals > FEW)
+        return bound_alloc(b, al, err);
+    b->bufs = f->bufs;
+    b->bytes = f->bytes;
+    b->pieces = f->pieces;
+    b->uses = f->uses;
+    b->vals = f->vals;
+    return TOLK_OK;
+}
+
+static void bound_drop(bound *b) {
     for (size_t i = 0; i < b->held; i++)
         tk_piece_drop(&b->pieces[i]);
+    b->held = b->n_uses = 0;
+}
+
+static void bound_fini(bound *b, const tolk_allocator *al) {
+    bound_drop(b);
     tk_alloc_free(al, b->memory, b->memory_bytes);
 }
 
@@ -181,21 +182,16 @@ static tolk_status wrong_device(const tolk_kernel *k, const char *who, tolk_buff
                           tolk_device_name(tk_buffer_device(buffer)), tolk_device_name(k->device));
 }
 
-static tolk_status match_buffer(const tolk_kernel *k, size_t i, const tk_arg *arg, bound *b,
-                                tolk_error *err) {
+/* Take the buffer of param i, the next of the bound ones. */
+static tolk_status take_buffer(const tolk_kernel *k, size_t i, tolk_buffer *buffer, bound *b,
+                               tolk_error *err) {
     const tk_meta_param *m = &k->program->meta.params[i];
     tolk_dtype want = (tolk_dtype)m->dtype;
     char who[192], type[48];
-    if (!arg->buffer)
-        return tk_status_fail(err, TOLK_E_DTYPE, TK_NO_NODE,
-                              "%s: expected a buffer of %s, got a "
-                              "scalar %s",
-                              describe(k, i, who), tolk_dtype_name(want),
-                              tolk_dtype_name(arg->dtype));
-    if (tk_buffer_device(arg->buffer) != k->device)
-        return wrong_device(k, describe(k, i, who), arg->buffer, err);
+    if (tk_buffer_device(buffer) != k->device)
+        return wrong_device(k, describe(k, i, who), buffer, err);
     tk_piece *p = &b->pieces[b->held];
-    TK_TRY(tk_buffer_piece(arg->buffer, k->param[i].what, p, err));
+    TK_TRY(tk_buffer_piece(buffer, k->param[i].what, p, err));
     b->bufs[b->held] = p->at;
     b->bytes[b->held] = p->bytes;
     b->held++;
@@ -206,6 +202,19 @@ static tolk_status match_buffer(const tolk_kernel *k, size_t i, const tk_arg *ar
     if (p->bytes && (m->loaded || m->stored))
         b->uses[b->n_uses++] = (tk_use){p->memory, p->offset, p->offset + p->bytes, m->stored != 0};
     return TOLK_OK;
+}
+
+static tolk_status match_buffer(const tolk_kernel *k, size_t i, const tk_arg *arg, bound *b,
+                                tolk_error *err) {
+    char who[192];
+    if (!arg->buffer)
+        return tk_status_fail(err, TOLK_E_DTYPE, TK_NO_NODE,
+                              "%s: expected a buffer of %s, got a "
+                              "scalar %s",
+                              describe(k, i, who),
+                              tolk_dtype_name((tolk_dtype)k->program->meta.params[i].dtype),
+                              tolk_dtype_name(arg->dtype));
+    return take_buffer(k, i, arg->buffer, b, err);
 }
 
 /* The value of a param that grid or block gives. */
@@ -252,7 +261,6 @@ static tolk_status match(const tolk_kernel *k, const tolk_args *args, bool has_g
 
 /* A launch that waits in a queue. Behind it in its memory: pieces, bufs, vals. */
 typedef struct waiting {
-    size_t memory_bytes;
     tolk_kernel *kernel;
     tk_launch launch;
     size_t n_pieces;
@@ -264,24 +272,49 @@ static tolk_status run_waiting(void *arg, tolk_error *err) {
     return tk_launch_run(w->kernel->program, &w->launch, err);
 }
 
+size_t tk_kernel_waiting_bytes(size_t n_bufs, size_t n_vals) {
+    return sizeof(waiting) + n_bufs * (sizeof(tk_piece) + sizeof(void *)) +
+           n_vals * sizeof(int64_t);
+}
+
+/* Memory for a launch of the kernel; NULL: there is none. */
+static waiting *take_waiting(tolk_kernel *k) {
+    for (int i = 0; i < TK_KERNEL_SPARE; i++)
+        if (atomic_load_explicit(&k->spare[i], memory_order_relaxed)) {
+            waiting *w = atomic_exchange_explicit(&k->spare[i], NULL, memory_order_acquire);
+            if (w)
+                return w;
+        }
+    return tk_alloc(&k->device->ctx->al, k->spare_bytes);
+}
+
+/* Keep it for the next launch, where there is a place. */
+static void give_waiting(tolk_kernel *k, waiting *w) {
+    for (int i = 0; i < TK_KERNEL_SPARE; i++) {
+        void *none = NULL;
+        if (atomic_compare_exchange_strong_explicit(&k->spare[i], &none, w, memory_order_release,
+                                                    memory_order_relaxed))
+            return;
+    }
+    tk_alloc_free(&k->device->ctx->al, w, k->spare_bytes);
+}
+
 static void release_waiting(void *arg) {
     waiting *w = arg;
-    const tolk_allocator *al = &w->kernel->device->ctx->al;
+    tolk_kernel *k = w->kernel;
     for (size_t i = 0; i < w->n_pieces; i++)
         tk_piece_drop(&w->pieces[i]);
-    tolk_kernel_unref(w->kernel);
-    tk_alloc_free(al, w, w->memory_bytes);
+    give_waiting(k, w);
+    tolk_kernel_unref(k);
 }
 
 /* Submit it. What b holds becomes the command's. */
 static tolk_status submit(tolk_kernel *k, bound *b, const tk_launch *launch, tolk_error *err) {
     tolk_ctx *ctx = k->device->ctx;
-    size_t bytes = sizeof(waiting) + b->n_bufs * (sizeof(tk_piece) + sizeof(void *)) +
-                   b->n_vals * sizeof(int64_t);
-    waiting *w = tk_alloc(&ctx->al, bytes);
+    waiting *w = take_waiting(k);
     if (!w)
         return tk_status_nomem(err);
-    *w = (waiting){.memory_bytes = bytes, .kernel = k, .launch = *launch, .n_pieces = b->held};
+    *w = (waiting){.kernel = k, .launch = *launch, .n_pieces = b->held};
     w->pieces = (tk_piece *)(void *)(w + 1);
     void **bufs = (void **)(void *)(w->pieces + b->n_bufs);
     int64_t *vals = (int64_t *)(void *)(bufs + b->n_bufs);
@@ -300,8 +333,8 @@ static tolk_status submit(tolk_kernel *k, bound *b, const tk_launch *launch, tol
     if (st == TOLK_OK) {
         b->held = 0;
     } else {
+        give_waiting(k, w);
         tolk_kernel_unref(k);
-        tk_alloc_free(&ctx->al, w, bytes);
     }
     return st;
 }
@@ -324,6 +357,18 @@ static tolk_status run_here(tolk_kernel *k, const bound *b, tk_launch *launch, b
     return st;
 }
 
+/* Hand it over. What b holds is given up, or the command's. */
+static tolk_status go(tolk_kernel *k, bound *b, tolk_error *err) {
+    bool ran = false;
+    tolk_status st = run_here(k, b, &b->launch, &ran, err);
+    if (st == TOLK_OK && !ran)
+        st = submit(k, b, &b->launch, err);
+    bound_drop(b);
+    if (st == TOLK_OK)
+        tk_counters_add(k->device->ctx, TK_COUNT_LAUNCHES, 1);
+    return st;
+}
+
 static tolk_status run_program(tolk_kernel *k, const tolk_args *args, bool has_grid, bool has_block,
                                const int64_t dim[TK_KERNEL_AXES], size_t shared_bytes,
                                tolk_error *err) {
@@ -331,21 +376,52 @@ static tolk_status run_program(tolk_kernel *k, const tolk_args *args, bool has_g
     const tk_meta *h = k->program->meta.head;
     few f;
     bound b;
-    tk_launch launch;
-    bool ran = false;
     TK_TRY(bound_init(&b, &f, h->n_bufs, h->n_vals, al, err));
     tolk_status st = match(k, args, has_grid, has_block, dim, &b, err);
     if (st == TOLK_OK)
         st = tk_kernel_dims_check(k, has_grid, has_block, dim, b.vals, err);
     if (st == TOLK_OK)
         st = tk_launch_prepare(k->program, b.bufs, b.bytes, b.n_bufs, b.vals, b.n_vals,
-                               shared_bytes, &launch, err);
+                               shared_bytes, &b.launch, err);
     if (st == TOLK_OK)
-        st = run_here(k, &b, &launch, &ran, err);
-    if (st == TOLK_OK && !ran)
-        st = submit(k, &b, &launch, err);
+        st = go(k, &b, err);
     bound_fini(&b, al);
     return st;
+}
+
+/* ---- the same in two steps ---- */
+
+tolk_status tk_kernel_bound_init(tk_kernel_bound *b, const tolk_kernel *k, tolk_error *err) {
+    const tk_meta *h = k->program->meta.head;
+    *b = (tk_kernel_bound){.n_bufs = h->n_bufs, .n_vals = h->n_vals};
+    return bound_alloc(b, &k->device->ctx->al, err);
+}
+
+void tk_kernel_bound_fini(tk_kernel_bound *b, const tolk_allocator *al) {
+    bound_fini(b, al);
+    *b = (tk_kernel_bound){0};
+}
+
+tolk_status tk_kernel_bind(const tolk_kernel *k, tolk_buffer *const *bufs, tk_kernel_bound *b,
+                           tolk_error *err) {
+    tolk_status st = tk_device_check(k->device, err);
+    for (size_t i = 0; i < k->n_params && st == TOLK_OK; i++)
+        if (!k->program->meta.params[i].is_scalar)
+            st = take_buffer(k, i, bufs[b->held], b, err);
+    if (st == TOLK_OK)
+        st = tk_launch_prepare(k->program, b->bufs, b->bytes, b->n_bufs, b->vals, b->n_vals, 0,
+                               &b->launch, err);
+    if (st != TOLK_OK)
+        bound_drop(b);
+    return st;
+}
+
+tolk_status tk_kernel_go(tolk_kernel *k, tk_kernel_bound *b, tolk_error *err) {
+    return go(k, b, err);
+}
+
+void tk_kernel_unbind(tk_kernel_bound *b) {
+    bound_drop(b);
 }
 
 /* ---- functions that stand for kernels ---- */
@@ -429,6 +505,8 @@ static tolk_status run_function(tolk_kernel *k, const tolk_args *args,
                               NULL, err);
     if (st != TOLK_OK)
         release_call(c);
+    else
+        tk_counters_add(ctx, TK_COUNT_LAUNCHES, 1);
     if (uses != few_uses)
         tk_alloc_free(&ctx->al, uses, n * sizeof *uses);
     return st;

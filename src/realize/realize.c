@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/status.h"
 #include "realize/kernel.h"
+#include "schedule/capture.h"
 
 /* What runs is ended first, while everything that it uses is still there. */
 static void end_work(tolk_ctx *ctx, void *part) {
@@ -72,6 +73,8 @@ tolk_status tk_realize_create(tolk_ctx *ctx, tolk_error *err) {
         st = tk_guarded_cache_create(&ctx->al, &tk_kernel_cache_ops, true, &r->kernels, err);
     if (st == TOLK_OK)
         st = tk_natives_create(ctx, &r->natives, err);
+    if (st == TOLK_OK)
+        st = tk_capture_create(ctx, err);
     if (st != TOLK_OK) {
         end_work(ctx, r);
         destroy(ctx, r);

@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "jit/device.h"
+#include "realize/counters.h"
 #include "realize/fork.h"
 #include "realize/guarded_cache.h"
 #include "realize/hooks.h"
@@ -37,6 +38,9 @@ typedef struct tk_realize {
     /* Of functions registered as kernels, nodes bound in scopes, what merge buffers hold. Taken
      * before all others of the context. */
     pthread_mutex_t names;
+
+    /* Numbers of tolk_stats(): counters.h. */
+    _Atomic uint64_t counts[TK_COUNTS];
 
     pthread_mutex_t lock; /* of what follows */
     bool enumerated;

@@ -388,7 +388,11 @@ static const row tensors[] = {
      "%2 param: slot 0 is that of %1, too"},
     {"after of a value",
      "%0 = const index 5\n%1 = param f32 (%0) {slot=0}\n%2 = after f32 (%1, %0)\n",
-     "%2 after: operand 1 is const, expected an effect (void) or a range"},
+     "%2 after: operand 1 is const, expected an effect (void), an after or a range"},
+    {"after of another state",
+     "%0 = const index 5\n%1 = buffer f32 (%0) {slot=0}\n%2 = after f32 (%1)\n"
+     "%3 = buffer f32 (%0) {slot=1}\n%4 = after f32 (%3, %2)\n",
+     NULL},
     {"call of a kernel",
      Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
            "%8 = buffer f32 (%0) {slot=0}\n%9 = call void (%7, %8)\n%10 = after f32 (%8, %9)\n",
@@ -400,7 +404,7 @@ static const row tensors[] = {
     {"compiled kernel with a wrong program",
      Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
            "%8 = linear void (%0, %1, %3)\n%9 = program void (%7, %8) {name=\"k\"}\n"
-           "%10 = call void (%9)\n%11 = linear void (%10)\n",
+           "%10 = buffer f32 (%0) {slot=0}\n%11 = call void (%9, %10)\n%12 = linear void (%11)\n",
      "%3 index: operand 1 (range) does not stand in the list before it"},
 };
 

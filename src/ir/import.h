@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Copying nodes from one graph into another, where they are interned: nodes of any graphs are equal
+ * if and only if their copies in one graph are one pointer.
+ */
+#ifndef TK_IR_IMPORT_H
+#define TK_IR_IMPORT_H
+
+#include "ir/uop.h"
+
+/* The node of g that is equal to root, made with all below it where it is not there; root itself if
+ * it is of g. Changes nothing of root's graph. Errors: TOLK_E_NOMEM, TOLK_E_LIMIT; what g has got
+ * by then stays. */
+tolk_status tk_import(tolk_graph *g, const tolk_uop *root, const tolk_uop **out, tolk_error *err);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linears on their way to be run, or to who captures them.
+ */
+#ifndef TK_REALIZE_CAPTURES_H
+#define TK_REALIZE_CAPTURES_H
+
+#include "realize/linear.h"
+#include "schedule/capture.h"
+
+/* What tolk_realize_linear() hands to the hook of a tk_capture. */
+typedef struct tk_captured {
+    tolk_bindings *bindings;
+    tolk_linear *linear; /* its inputs stand in it in place of the PARAMs for them */
+    const tolk_uop *const *held;
+    size_t n_held;
+    const tolk_realize_opts *opts; /* NULL: none were given */
+    const tolk_var *vars;
+    size_t n_vars;
+} tk_captured;
+
+#endif

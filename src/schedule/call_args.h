@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What stands in the calls of a linear outside of their kernels: arguments, calls in graphs of
+ * calls, linears in linears.
+ */
+#ifndef TK_SCHEDULE_CALL_ARGS_H
+#define TK_SCHEDULE_CALL_ARGS_H
+
+#include "ir/walk.h"
+
+/* Append the nodes that a linear reaches, sources first, but nothing of what kernels are (below
+ * SINK and PROGRAM) and no dimensions of buffers. Errors: TOLK_E_NOMEM. */
+tolk_status tk_call_args_walk(const tolk_uop *linear, tk_walk_list *out);
+/* The linear with from[i] replaced by to[i] there: one shot, the first of equal from[i] counts.
+ * All are of g. Kernels stay, though a param of one may be the same node as an argument. NULL: g
+ * failed. */
+const tolk_uop *tk_call_args_replace(tolk_graph *g, const tolk_uop *linear,
+                                     const tolk_uop *const *from, const tolk_uop *const *to,
+                                     size_t n);
+/* Append the calls of a linear, those of linears in it at their place. Errors: TOLK_E_NOMEM. */
+tolk_status tk_call_args_flatten(const tolk_uop *linear, tk_walk_list *out);
+/* Call fn for each argument that a call may write; those of a graph of calls all are, and the
+ * source of a slice. Errors: TOLK_E_NOMEM, those of tk_params_init(). */
+tolk_status tk_call_args_written(const tolk_uop *call, const tolk_allocator *al,
+                                 void (*fn)(void *user, const tolk_uop *arg), void *user,
+                                 tolk_error *err);
+
+#endif
