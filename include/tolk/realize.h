@@ -382,11 +382,13 @@ typedef struct tolk_counters {
 TOLK_API tolk_status tolk_stats(tolk_ctx *ctx, tolk_counters *out);
 
 /* The block of a kernel over groups of any size (special idx0..2) that is fastest: divisors of its
- * sizes only, products of at most 1024, each tried twice in an order that `seed` decides, on copies
- * of the buffers that it stores to. Kept for each program and device.
+ * sizes only (powers of two, and the size), products of at most 1024, each tried twice in an order
+ * that `seed` decides, on copies of the buffers that it stores to. Among those that differ by less
+ * than a tenth the first one in that order is chosen. Kept with the kernel: later calls return it.
  *
  *   args: as of a launch.   local: set.
- * Errors: TOLK_E_UNSUPPORTED (the device has no blocks; a size is no constant), TOLK_E_LAUNCH (all
+ * Waits for the device. Results do not depend on the block; on CPUs the time hardly does, either.
+ * Errors: TOLK_E_UNSUPPORTED (the kernel has no idx0..2; a size is no constant), TOLK_E_LAUNCH (all
  * failed), those of tolk_kernel_run(). */
 TOLK_API tolk_status tolk_optimize_local_size(tolk_kernel *kernel, const tolk_args *args,
                                               uint64_t seed, tolk_dims *local, tolk_error *err);

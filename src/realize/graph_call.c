@@ -127,7 +127,7 @@ static tolk_status make_in(making *m, tk_graph_call *g, const tk_call *calls, si
         if (!is_node(c))
             continue;
         tk_graph_exec_call *x = &m->calls.at[at++];
-        x->args = m->args.at + arg;
+        x->args = m->args.at ? m->args.at + arg : NULL;
         arg += x->kernel ? c->n_bufs : 2;
         if (x->kernel && c->n_vals) {
             x->vars = m->vars.at + val;

@@ -128,7 +128,8 @@ static size_t place_parts(tk_graph_exec *g, char *at, const tk_graph_exec_call *
         c.fixed = take(at, &used, c.n_vals * sizeof *c.fixed);
         if (!at)
             continue;
-        memcpy(c.args, calls[i].args, c.n_args * sizeof *c.args);
+        if (c.n_args)
+            memcpy(c.args, calls[i].args, c.n_args * sizeof *c.args);
         for (uint32_t v = 0; v < c.n_vals; v++) {
             c.vars[v] = calls[i].vars[v];
             c.fixed[v] = c.vars[v] == TK_GRAPH_EXEC_FIXED ? calls[i].fixed[v] : 0;

@@ -33,7 +33,8 @@ enum { TK_KERNEL_SPARE = 4 };
 struct tolk_kernel {
     _Atomic uint32_t refs;
     tolk_device *device;
-    char *name; /* text of base/strbuf.h */
+    char *name;             /* text of base/strbuf.h */
+    _Atomic uint64_t block; /* local_size.c: the fastest one, packed; 0: not known */
     /* A program ... */
     tolk_program *program;
     tk_kernel_param *param; /* n_bufs + n_vals of the program */
