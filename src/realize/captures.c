@@ -75,7 +75,7 @@ static tolk_status with_inputs(tolk_linear *linear, const tolk_run_args *args, t
     tk_vec_init(&nodes, &ctx->al);
     tk_vec_init(&from, &ctx->al);
     tk_vec_init(&to, &ctx->al);
-    const tolk_uop *root;
+    const tolk_uop *root = NULL;
     tolk_status st = put_inputs(g, linear, args, &nodes, &from, &to, &root, err);
     tk_vec_fini(&to);
     tk_vec_fini(&from);

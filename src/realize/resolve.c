@@ -133,7 +133,7 @@ static tolk_status open_devices(const tolk_bindings *b, const tolk_uop *node, co
 
 static tolk_status make(tolk_bindings *b, const tolk_uop *node, devices *on, tk_bindings_to *out,
                         tolk_error *err) {
-    size_t n;
+    size_t n = 0;
     tolk_error why = TOLK_ERROR_INIT;
     const char *names = tk_uop_str(node, TK_A_BUFFER_DEVICE);
     TK_TRY(most_elems(node, &n, err));

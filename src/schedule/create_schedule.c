@@ -183,7 +183,7 @@ static tolk_status kernel_at(schedule *s, const tolk_uop *call, uint32_t *out) {
 
 /* One call among the sources of an AFTER. */
 static tolk_status add_kernel(schedule *s, const tolk_uop *after, const tolk_uop *call) {
-    uint32_t k;
+    uint32_t k = 0;
     TK_TRY(kernel_at(s, call, &k));
     for (uint32_t i = 1; i < call->n_src; i++) {
         TK_TRY(find_states(s, call->src[i]));
@@ -444,7 +444,7 @@ static tolk_status emit(schedule *s, tk_walk_map *memo, tk_walk_list *args, tk_w
         args->n = 0;
         bool ok = tk_vec_push(args, call->src[0]);
         for (uint32_t a = 1; ok && a < call->n_src; a++) {
-            const tolk_uop *x;
+            const tolk_uop *x = NULL;
             TK_TRY(storage(s, memo, call->src[a], &x));
             ok = tk_vec_push(args, x);
         }

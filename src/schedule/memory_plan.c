@@ -127,7 +127,7 @@ static tolk_status find_items(plan *p, const tolk_uop *arg, size_t call) {
             continue;
         p->seen.at[u->id] = p->look;
         if (is_memory(u)) {
-            uint32_t i;
+            uint32_t i = 0;
             TK_TRY(item_at(p, u, call, &i));
             if (!tk_vec_push(&p->found, i))
                 return no_memory(p);
