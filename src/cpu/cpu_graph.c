@@ -13,6 +13,7 @@
  */
 #include "cpu/cpu_graph.h"
 
+#include "base/relax.h"
 #include "base/status.h"
 #include "cpu/cpu_fp.h"
 #include "cpu/cpu_launch.h"
@@ -479,11 +480,7 @@ static void finish(graph *g, const unit *u) {
 /* There is nothing to do right now. */
 static void idle(uint32_t *times) {
     if (++*times < SPINS) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#elif defined(__aarch64__)
-        __asm__ volatile("yield");
-#endif
+        tk_relax();
     } else if (*times < SPINS + SPINS_TO_NAP) {
         (void)sched_yield();
     } else {

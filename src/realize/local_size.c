@@ -4,6 +4,7 @@
  * is tried. Nothing that is tried touches the caller's buffers where it writes: those are copied
  * first, and a buffer that stands for two arguments stays one.
  */
+#include "base/phases.h"
 #include "base/status.h"
 #include "realize/args.h"
 #include "realize/copy.h"
@@ -11,7 +12,6 @@
 #include "realize/realize.h"
 
 #include <string.h>
-#include <time.h>
 
 enum {
     MOST_THREADS = 1024, /* of a block */
@@ -177,24 +177,18 @@ static tolk_status fill_scratch(const tolk_kernel *k, const tolk_args *args, tol
 
 /* ---- trying ---- */
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* One launch with a block. *seconds: below 0 where the kernel cannot be launched with it. */
 static tolk_status try_block(tolk_kernel *k, const tolk_args *args, const int64_t size[3],
                              tolk_dims block, double *seconds, tolk_error *err) {
     tolk_dims grid = tolk_dims3d(size[0] / block.x, size[1] / block.y, size[2] / block.z);
-    double begin = now();
+    uint64_t begin = tk_phases_now_ns();
     tolk_status st = tolk_kernel_run(k, args, &grid, &block, 0, err);
     *seconds = -1;
     if (st == TOLK_E_LAUNCH || st == TOLK_E_LIMIT)
         return TOLK_OK;
     TK_TRY(st);
     TK_TRY(tolk_device_await(k->device, err));
-    *seconds = now() - begin;
+    *seconds = 1e-9 * (double)(tk_phases_now_ns() - begin);
     return TOLK_OK;
 }
 

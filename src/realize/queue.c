@@ -2,6 +2,7 @@
 #include "realize/queue.h"
 
 #include "base/deep.h"
+#include "base/relax.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "realize/queue_parts.h"
@@ -19,7 +20,7 @@ void tk_queue_lock(tk_queue *q) {
     for (int i = 0; i < 64; i++) {
         if (pthread_mutex_trylock(&q->lock) == 0)
             return;
-        tk_queue_relax();
+        tk_relax();
     }
     pthread_mutex_lock(&q->lock);
 }

@@ -146,14 +146,6 @@ void tk_queue_run_or_defer(tk_queue *q);
 bool tk_queue_run_for(tk_queue *q, uint64_t ticket);
 /* Run what was deferred, if this thread is in no task. Under no lock. */
 void tk_queue_settle(void);
-/* In a loop that looks at memory. */
-static inline void tk_queue_relax(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 /* Spin for at most q->spin_us until is(q, arg). */
 bool tk_queue_spin(const tk_queue *q, bool (*is)(const tk_queue *q, const void *arg),
                    const void *arg);

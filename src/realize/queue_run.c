@@ -3,11 +3,12 @@
  * Running what is queued: the worker, threads that run a queue's commands themselves, and what
  * happens to the rest when one fails.
  */
+#include "base/phases.h"
+#include "base/relax.h"
 #include "base/status.h"
 #include "realize/queue_parts.h"
 
 #include <string.h>
-#include <time.h>
 
 /* ---- the tasks that a thread is inside of ---- */
 
@@ -52,26 +53,20 @@ void tk_queue_pop_task(tk_queue *q) {
 
 /* ---- spinning ---- */
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 bool tk_queue_spin(const tk_queue *q, bool (*is)(const tk_queue *q, const void *arg),
                    const void *arg) {
     if (is(q, arg))
         return true;
     if (!q->spin_us)
         return false;
-    uint64_t end = now_ns() + (uint64_t)q->spin_us * 1000;
+    uint64_t end = tk_phases_now_ns() + (uint64_t)q->spin_us * 1000;
     do {
         for (int i = 0; i < 16; i++) {
             if (is(q, arg))
                 return true;
-            tk_queue_relax();
+            tk_relax();
         }
-    } while (now_ns() < end);
+    } while (tk_phases_now_ns() < end);
     return false;
 }
 
