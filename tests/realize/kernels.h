@@ -62,6 +62,34 @@ RT_UNUSED static tolk_device *device_of(rt *r, const char *name) {
     return d;
 }
 
+/* A context `r` with the devices d0 and d1 for each test: setup and teardown of it. */
+#define TWO_DEVICES                                                                                \
+    static rt r;                                                                                   \
+    static tolk_device *d0, *d1;                                                                   \
+    static int open_devices(uint32_t synchronous, uint32_t threads) {                              \
+        tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;                                                      \
+        o.cpu_devices = 2;                                                                         \
+        o.synchronous = synchronous;                                                               \
+        o.threads = threads;                                                                       \
+        rt_open(&r, NULL, &o);                                                                     \
+        d0 = r.cpu;                                                                                \
+        d1 = device_of(&r, "CPU:1");                                                               \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static int setup(void **state) {                                                               \
+        (void)state;                                                                               \
+        return open_devices(0, 2);                                                                 \
+    }                                                                                              \
+    RT_UNUSED static int setup_synchronous(void **state) {                                         \
+        (void)state;                                                                               \
+        return open_devices(1, 2);                                                                 \
+    }                                                                                              \
+    static int teardown(void **state) {                                                            \
+        (void)state;                                                                               \
+        rt_close(&r);                                                                              \
+        return 0;                                                                                  \
+    }
+
 /* A buffer of n floats, all of them v. */
 RT_UNUSED static tolk_buffer *floats(tolk_device *d, size_t n, float v) {
     tolk_buffer *b = NULL;
@@ -110,6 +138,9 @@ RT_UNUSED static tolk_status run_one(rt *r, tolk_kernel *k, tolk_buffer *b, tolk
     tolk_args_destroy(a);
     return st;
 }
+
+/* A test in the context of its file. */
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #define check_contains(text, part)                                                                 \
     do {                                                                                           \

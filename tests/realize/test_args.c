@@ -7,24 +7,7 @@
 
 #include "realize/args.h"
 
-static rt r;
-static tolk_device *d0, *d1;
-
-static int setup(void **state) {
-    (void)state;
-    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
-    o.cpu_devices = 2;
-    rt_open(&r, NULL, &o);
-    d0 = r.cpu;
-    d1 = device_of(&r, "CPU:1");
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    rt_close(&r);
-    return 0;
-}
+TWO_DEVICES
 
 /* ---- S23 ---- */
 
@@ -479,7 +462,6 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(test_S23_any_order_is_ascending),
         TEST(test_S23_last_of_a_slot_counts),
         TEST(test_S23_args_can_be_used_again),

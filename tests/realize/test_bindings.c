@@ -450,8 +450,6 @@ static void test_without_memory(void **state) {
     (void)tk_test_oom(resolve_without_memory, NULL);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_equal_nodes_of_all_graphs_are_one),

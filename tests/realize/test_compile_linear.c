@@ -249,8 +249,6 @@ static void test_to_program_takes_the_compilers_place(void **state) {
     tolk_linear_unref(l);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_kernels_become_programs),

@@ -399,26 +399,11 @@ static void test_graphs_over_devices(void **state) {
 
 /* ---- memory ---- */
 
-static _Atomic size_t allocations;
-static void *count_alloc(void *user, size_t bytes) {
-    (void)user;
-    allocations++;
-    return malloc(bytes);
-}
-static void *count_resize(void *user, void *p, size_t old, size_t bytes) {
-    (void)user, (void)old;
-    allocations++;
-    return realloc(p, bytes);
-}
-static void count_free(void *user, void *p, size_t bytes) {
-    (void)user, (void)bytes;
-    free(p);
-}
-
 static void test_a_warm_replay_takes_no_memory(void **state) {
     tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
-    tolk_allocator al = {NULL, count_alloc, count_resize, count_free};
-    opts.allocator = &al;
+    tk_test_heap heap;
+    tk_test_heap_init(&heap);
+    opts.allocator = &heap.al;
     open_with(&opts);
     tolk_linear *l = twice_twice("param", "param");
     tolk_exec *e = exec_of(l);
@@ -431,14 +416,16 @@ static void test_a_warm_replay_takes_no_memory(void **state) {
     size_t before = 0;
     for (int i = 0; i < 100; i++) {
         if (i == 3)
-            before = allocations;
+            before = heap.calls;
         assert_int_equal(tolk_exec_run(e, &a, &err), TOLK_OK);
     }
-    assert_int_equal(allocations, before);
+    assert_int_equal(heap.calls, before);
     check_floats(bound(SIZE, 20), 4);
     tolk_exec_destroy(e);
     tolk_linear_unref(l);
     (void)teardown(state);
+    assert_int_equal(heap.live, 0);
+    assert_false(heap.bad_size);
 }
 
 static tolk_linear *oom_linear; /* compiled, of another context */
@@ -471,7 +458,6 @@ static void test_out_of_memory_anywhere(void **state) {
     tolk_linear_unref(l);
 }
 
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_GRAPH_01_each_run_has_its_own_output),

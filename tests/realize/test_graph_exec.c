@@ -612,27 +612,12 @@ static void test_GRAPH_07_random_graphs_on_a_team_equal_single_calls(void **stat
 
 /* ---- memory ---- */
 
-static _Atomic size_t allocations;
-static void *count_alloc(void *user, size_t bytes) {
-    (void)user;
-    allocations++;
-    return malloc(bytes);
-}
-static void *count_resize(void *user, void *p, size_t old, size_t bytes) {
-    (void)user, (void)old;
-    allocations++;
-    return realloc(p, bytes);
-}
-static void count_free(void *user, void *p, size_t bytes) {
-    (void)user, (void)bytes;
-    free(p);
-}
-
 static void test_a_warm_run_allocates_nothing(void **state) {
     (void)state;
     tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
-    tolk_allocator al = {NULL, count_alloc, count_resize, count_free};
-    opts.allocator = &al;
+    tk_test_heap heap;
+    tk_test_heap_init(&heap);
+    opts.allocator = &heap.al;
     opts.cpu_devices = 2;
     opts.threads = 2;
     opts.no_disk_cache = 1;
@@ -650,12 +635,12 @@ static void test_a_warm_run_allocates_nothing(void **state) {
         size_t before = 0;
         for (int i = 0; i < 12; i++) {
             if (i == 4)
-                before = allocations;
+                before = heap.calls;
             b[0] = i % 2 ? other : first; /* patched each time */
             run(g, b, NULL);
             assert_int_equal(tolk_device_await(dev, &err), TOLK_OK);
         }
-        assert_int_equal(allocations, before);
+        assert_int_equal(heap.calls, before);
         b[0] = first;
         unref_all(b, 6);
         tolk_buffer_unref(other);
@@ -664,6 +649,8 @@ static void test_a_warm_run_allocates_nothing(void **state) {
         tolk_kernel_unref(sum);
     }
     tolk_ctx_destroy(r.ctx);
+    assert_int_equal(heap.live, 0);
+    assert_false(heap.bad_size);
 }
 
 /* Everything that takes memory after the kernels are there: making, recording, a second instance,
@@ -707,7 +694,6 @@ static void test_out_of_memory_anywhere(void **state) {
     assert_true(tk_test_oom(all_of_it, NULL) > 10);
 }
 
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_a_chain_runs_in_its_order_and_is_recorded_once),

@@ -11,24 +11,7 @@
 
 #include <pthread.h>
 
-static rt r;
-static tolk_device *d0, *d1;
-
-static int setup(void **state) {
-    (void)state;
-    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
-    o.cpu_devices = 2;
-    rt_open(&r, NULL, &o);
-    d0 = r.cpu;
-    d1 = device_of(&r, "CPU:1");
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    rt_close(&r);
-    return 0;
-}
+TWO_DEVICES
 
 static tolk_kernel_cache_stats stats(void) {
     tolk_kernel_cache_stats s;
@@ -640,7 +623,6 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(test_S15_kernel_is_bound_to_its_device),
         TEST(test_S15_second_device_gets_its_results_warm),
         TEST(test_S15_second_device_gets_its_results_cold),

@@ -245,7 +245,6 @@ static void test_shared_bytes_reach_the_launch(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(test_constant_sizes_must_be_equal),
         TEST(test_sizes_that_the_call_gives),
         TEST(test_params_that_the_call_gives_are_no_arguments),

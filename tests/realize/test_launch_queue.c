@@ -9,35 +9,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-static rt r;
-static tolk_device *d0, *d1;
-
-static int open_devices(uint32_t synchronous) {
-    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
-    o.cpu_devices = 2;
-    o.threads = 2;
-    o.synchronous = synchronous;
-    rt_open(&r, NULL, &o);
-    d0 = r.cpu;
-    d1 = device_of(&r, "CPU:1");
-    return 0;
-}
-
-static int setup(void **state) {
-    (void)state;
-    return open_devices(0);
-}
-
-static int setup_synchronous(void **state) {
-    (void)state;
-    return open_devices(1);
-}
-
-static int teardown(void **state) {
-    (void)state;
-    rt_close(&r);
-    return 0;
-}
+TWO_DEVICES
 
 /* y[i] = y[i] + a, n elements. */
 static const char *bump_text(int n) {
@@ -508,7 +480,6 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define BOTH(name)                                                                                 \
     TEST(name), {                                                                                  \
         #name " (synchronous)", name, setup_synchronous, teardown, NULL                            \

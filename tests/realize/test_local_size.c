@@ -249,7 +249,6 @@ static void test_out_of_memory_anywhere(void **state) {
     tolk_kernel_unref(oom_kernel);
 }
 
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_SYM_07_exact_for_all_values_and_nothing_of_the_caller_is_written),

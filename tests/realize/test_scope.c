@@ -7,36 +7,8 @@
 
 #include <pthread.h>
 
-static rt r;
-static tolk_device *d0, *d1;
-static tolk_error err;
-
-static int open_devices(uint32_t synchronous) {
-    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
-    o.cpu_devices = 2;
-    o.synchronous = synchronous;
-    rt_open(&r, NULL, &o);
-    d0 = r.cpu;
-    d1 = device_of(&r, "CPU:1");
-    err = (tolk_error)TOLK_ERROR_INIT;
-    return 0;
-}
-
-static int setup(void **state) {
-    (void)state;
-    return open_devices(0);
-}
-
-static int setup_synchronous(void **state) {
-    (void)state;
-    return open_devices(1);
-}
-
-static int teardown(void **state) {
-    (void)state;
-    rt_close(&r);
-    return 0;
-}
+TWO_DEVICES
+static tolk_error err = TOLK_ERROR_INIT;
 
 static tolk_scope *scope_of(tolk_device *d) {
     tolk_scope *s = NULL;
@@ -652,7 +624,6 @@ static void test_merge_that_was_dropped_is_not_there(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define BOTH(name)                                                                                 \
     TEST(name), {                                                                                  \
         #name " (synchronous)", name, setup_synchronous, teardown, NULL                            \

@@ -67,8 +67,8 @@ enum { BLOCK_BYTES = 16, BLOCK_MARK = 0x746f6c6b };
 _Static_assert(sizeof(block) <= BLOCK_BYTES, "blocks stay aligned to 16 bytes");
 
 static bool heap_fails(tk_test_heap *h) {
-    h->calls++;
-    return h->fail_at && (h->fail_onward ? h->calls >= h->fail_at : h->calls == h->fail_at);
+    size_t call = ++h->calls;
+    return h->fail_at && (h->fail_onward ? call >= h->fail_at : call == h->fail_at);
 }
 
 static bool block_is(tk_test_heap *h, const block *b, size_t bytes) {
@@ -131,7 +131,7 @@ static size_t oom_run(tk_test_oom_fn fn, void *user, size_t k, bool onward, bool
     tolk_status status = fn(&h.al, user);
     *failed = k && h.calls >= k;
     if (h.live || h.bad_size || (status != TOLK_OK && !(*failed && status == TOLK_E_NOMEM)))
-        fail_msg("allocation %zu of %zu fails%s: status %d, %zu blocks left%s", k, h.calls,
+        fail_msg("allocation %zu of %zu fails%s: status %d, %zu blocks left%s", k, (size_t)h.calls,
                  onward ? ", and all after it" : "", (int)status, (size_t)h.live,
                  h.bad_size ? ", wrong sizes" : "");
     return h.calls;
