@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct fmt_flags {
-    int in_place, check, drop_comments;
+    int in_place, check, drop_comments, trusted;
 } fmt_flags;
 
 /* Line of the first comment of a text that could be parsed, 0 if it has none. */
@@ -29,7 +29,7 @@ static unsigned comment_line(const char *text, size_t len) {
 
 static int format_one(tolk_ctx *ctx, const char *path, const fmt_flags *f, int *differs) {
     tk_source source;
-    int code = tk_source_load(ctx, path, &source);
+    int code = tk_source_load(ctx, path, f->trusted, &source);
     if (code)
         return code;
     unsigned comment = f->in_place && !f->drop_comments ? comment_line(source.text, source.len) : 0;
@@ -67,6 +67,7 @@ int tk_cmd_fmt(int argc, char **argv) {
         {"-i", TK_FLAG_BOOL, &f.in_place},
         {"--check", TK_FLAG_BOOL, &f.check},
         {"--drop-comments", TK_FLAG_BOOL, &f.drop_comments},
+        {"--trusted", TK_FLAG_BOOL, &f.trusted},
     };
     int code = tk_flags_read(argc, argv, flags, sizeof flags / sizeof *flags, &files, TK_LIST_MAX);
     if (!code && !files.n)

@@ -125,6 +125,7 @@ typedef struct run_flags {
     tk_compile_flags compile;
     tk_binding_request request;
     const char *device, *kernel;
+    int trusted;
     int64_t repeat, shared_bytes;
     int json, history;
 } run_flags;
@@ -173,8 +174,8 @@ static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
     int code = TOOL_DONE;
     if (!interp && (st = tolk_device_open(ctx, f->device ? f->device : "CPU", &device, &err)))
         return tk_report_error(NULL, st, &err);
-    code = tk_source_load(ctx, path, &source);
-    if (!code && tk_run_linear_is(source.root)) {
+    code = tk_source_load(ctx, path, f->trusted, &source);
+    if (!code && tk_source_is_calls(&source)) {
         code = run_calls(ctx, path, &source, f, device);
         tk_source_free(&source);
         return code;
@@ -255,6 +256,7 @@ int tk_cmd_run(int argc, char **argv) {
         {"--out", TK_FLAG_LIST, &f.request.outs},
         {"--set", TK_FLAG_LIST, &f.request.sets},
         {"--kernel", TK_FLAG_TEXT, &f.kernel},
+        {"--trusted", TK_FLAG_BOOL, &f.trusted},
         {"--device", TK_FLAG_TEXT, &f.device},
         {"--target", TK_FLAG_TEXT, &f.compile.target},
         {"--global", TK_FLAG_TEXT, &f.request.grid},

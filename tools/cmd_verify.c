@@ -335,14 +335,14 @@ static void filter(const tk_list *all, const tolk_uop *kernel, tk_list *out) {
 }
 
 /* An argument that none of n kernels takes is a mistake. */
-static int check_names(const job *j, const tk_source *source, size_t n) {
+static int check_names(const job *j, const tk_source *source) {
     const tk_list *lists[] = {&j->args, &j->sets};
     for (size_t l = 0; l < 2; l++)
         for (size_t i = 0; i < lists[l]->n; i++) {
             size_t k = 0;
-            while (k < n && !has_param(tolk_uop_src(source->root, k), lists[l]->item[i]))
+            while (k < source->n_kernels && !has_param(source->kernels[k], lists[l]->item[i]))
                 k++;
-            if (k == n)
+            if (k == source->n_kernels)
                 return tk_report_usage("%s %.200s: none of the kernels has a parameter of that "
                                        "name: expected NAME=VALUE",
                                        l ? "--set" : "--arg", lists[l]->item[i]);
@@ -411,13 +411,13 @@ static int verify_kernel(job *j, const tolk_uop *kernel, int several) {
     return !code && j->n_differ ? TOOL_FAILED : code;
 }
 
-static int verify_file(job *j, const char *kernel_name) {
+static int verify_file(job *j, const char *kernel_name, int trusted) {
     tk_source source = {0};
     const tolk_uop *kernel;
-    int code = tk_source_load(j->ctx, j->path, &source);
+    int code = tk_source_load(j->ctx, j->path, trusted, &source);
     if (!code)
         tk_session_keep_kernels(&source, j->path);
-    size_t n = code || kernel_name ? 1 : tk_source_count(&source);
+    int one = kernel_name || source.kept || source.n_kernels <= 1;
     if (!code && tk_source_is_repro(&source)) {
         tk_compile_flags replay = j->flags;
         replay.target = j->targets.n ? j->targets.item[0] : NULL;
@@ -429,14 +429,14 @@ static int verify_file(job *j, const char *kernel_name) {
         j->flags.tier = replay.tier;
         j->flags.no_cache = replay.no_cache;
     }
-    if (!code && n == 1) {
+    if (!code && one) {
         code = tk_source_kernel(&source, j->path, kernel_name, &kernel);
         if (!code)
             code = verify_kernel(j, kernel, 0);
-    } else if (!code && !(code = check_names(j, &source, n))) {
-        for (size_t i = 0; i < n && code != TOOL_INTERRUPTED; i++) {
-            int one = verify_kernel(j, tolk_uop_src(source.root, i), 1);
-            code = one > code ? one : code; /* go on with the others */
+    } else if (!code && !(code = check_names(j, &source))) {
+        for (size_t i = 0; i < source.n_kernels && code != TOOL_INTERRUPTED; i++) {
+            int next = verify_kernel(j, source.kernels[i], 1);
+            code = next > code ? next : code; /* go on with the others */
         }
     }
     tk_source_free(&source);
@@ -448,8 +448,10 @@ int tk_cmd_verify(int argc, char **argv) {
     static job j;
     j = (job){.rounds = 2, .seed = 1};
     const char *kernel_name = NULL;
+    int trusted = 0;
     const tk_flag flags[] = {
         {"--kernel", TK_FLAG_TEXT, &kernel_name},
+        {"--trusted", TK_FLAG_BOOL, &trusted},
         {"--device", TK_FLAG_LIST, &j.devices},
         {"--target", TK_FLAG_LIST, &j.targets},
         {"--opts", TK_FLAG_TEXT, &j.flags.opts},
@@ -479,7 +481,7 @@ int tk_cmd_verify(int argc, char **argv) {
     if (!tk_session_is_on()) /* each line as it is found: the next may take long */
         setvbuf(stdout, NULL, _IOLBF, 0);
     tk_interrupt_watch(NULL);
-    code = verify_file(&j, kernel_name);
+    code = verify_file(&j, kernel_name, trusted);
     tk_report_context_end(ctx);
     return code;
 }

@@ -12,6 +12,8 @@
 #define SHARED_HELP                                                                                \
     "  --shared-bytes N       bytes of the local buffer with dynamic=true, if there is one; 0\n"
 #define KERNEL_HELP "  --kernel NAME          which one, of a file of several\n"
+#define TRUSTED_HELP                                                                               \
+    "  --trusted              the file may hold machine code (a program with a binary)\n"
 #define TARGET_HELP                                                                                \
     "  --target CPU           compile for it: native (the default), x86-64, haswell,\n"            \
     "                         skylake-avx512 ..., and features behind: native,-avx512f\n"
@@ -43,7 +45,8 @@ static const struct {
      "run K.uop --arg NAME=FILE.npy|NUMBER ... --out NAME=FILE.npy ... [--set VAR=N]\n"
      "      [--kernel NAME] [--device CPU|interp] [--target CPU] [--global x,y,z]\n"
      "      [--local x,y,z] [--opts \"...\"] [--bounds check|trust] [--strict]\n"
-     "      [--tier full|quick|auto] [--shared-bytes N] [--repeat N] [--history] [--json]",
+     "      [--tier full|quick|auto] [--shared-bytes N] [--repeat N] [--history] [--trusted] "
+     "[--json]",
      FILE_HELP
      "  --arg NAME=FILE.npy    array of a buffer: its shape is that of the parameter; one\n"
      "                         dimension of as many elements does, too, as do dimensions of\n"
@@ -58,7 +61,8 @@ static const struct {
      "_block_z\n" COMPILE_HELP SHARED_HELP
      "  --repeat N             run N times on the same inputs; the best and the median are "
      "shown\n"
-     "  --history              what was compiled, and how long each phase took\n" JSON_HELP
+     "  --history              what was compiled, and how long each phase "
+     "took\n" TRUSTED_HELP JSON_HELP
      "A file that TOLK_REPRO made is compiled with the settings it holds, on random "
      "inputs.\n"
      "A linear of calls runs whole. NAME is then a buffer's slot (1, or buffer1 and\n"
@@ -66,25 +70,28 @@ static const struct {
      "stands for, if it is no other's. Takes no --kernel, --global, --local,\n"
      "--shared-bytes, --history.\n" NPY_HELP},
     {"emit", tk_cmd_emit,
-     "emit K.uop --emit=uop|opt|program|llvm|asm|obj|header|ptx [--kernel NAME]\n"
+     "emit K.uop --emit=uop|opt|program|llvm|asm|obj|header|ptx|linear [--kernel NAME]\n"
      "      [--target CPU|GPU] [--opts \"...\"] [--bounds check|trust] [--strict]\n"
-     "      [--tier full|quick] [--symbol NAME] [--header FILE] [-o FILE]",
-     FILE_HELP "  --emit=uop             the canonical text of the kernel as it is given\n"
-               "  --emit=opt             the same with its loop options applied\n"
-               "  --emit=program         the straight list with explicit vectors\n"
-               "  --emit=llvm|asm|obj    LLVM IR, assembly, object file\n"
-               "  --emit=ptx             PTX for a GPU (docs/ptx.md)\n"
-               "  --emit=header          C header of the object, for programs that link it without "
-               "tolk\n" KERNEL_HELP TARGET_HELP GPU_HELP COMPILE_HELP
-               "  --symbol NAME          name of the function; default: tolk_kernel_ and the "
-               "kernel's;\n"
-               "                         in PTX: tolk_kernel\n"
-               "  --header FILE          with --emit=obj or asm: write the C header, too\n"
-               "  -o FILE                write there, not to standard output\n"},
+     "      [--tier full|quick] [--symbol NAME] [--header FILE] [--trusted] [-o FILE]",
+     FILE_HELP
+     "  --emit=uop             the canonical text of the kernel as it is given\n"
+     "  --emit=opt             the same with its loop options applied\n"
+     "  --emit=program         the straight list with explicit vectors\n"
+     "  --emit=llvm|asm|obj    LLVM IR, assembly, object file\n"
+     "  --emit=ptx             PTX for a GPU (docs/ptx.md)\n"
+     "  --emit=linear          a linear of calls with its kernels compiled, for\n"
+     "                         run --trusted\n"
+     "  --emit=header          C header of the object, for programs that link it without "
+     "tolk\n" KERNEL_HELP TARGET_HELP GPU_HELP COMPILE_HELP
+     "  --symbol NAME          name of the function; default: tolk_kernel_ and the "
+     "kernel's;\n"
+     "                         in PTX: tolk_kernel\n"
+     "  --header FILE          with --emit=obj or asm: write the C header, too\n" TRUSTED_HELP
+     "  -o FILE                write there, not to standard output\n"},
     {"verify", tk_cmd_verify,
      "verify K.uop [--kernel NAME] [--device D ...] [--target CPU ...] [--opts \"...\"]\n"
      "      [--arg NAME=FILE.npy|NUMBER ...] [--set VAR=N ...] [--shared-bytes N] [--rounds N]\n"
-     "      [--seed N] [--json]",
+     "      [--seed N] [--trusted] [--json]",
      FILE_HELP
      "  --kernel NAME          that one only; of a file of several, all are verified\n"
      "  --device D             compare the interpreter with D (several times: with each)\n"
@@ -95,14 +102,15 @@ static const struct {
      "  --tier full|quick|auto as in `run`\n"
      "  --arg NAME=VALUE       as in `run`; what is not given is random\n" SET_HELP SHARED_HELP
      "  --rounds N             N rounds of random inputs; default: 2\n"
-     "  --seed N               of the random inputs; default: 1\n" JSON_HELP NPY_HELP},
-    {"fmt", tk_cmd_fmt, "fmt FILE ... [-i [--drop-comments]] [--check]",
+     "  --seed N               of the random inputs; default: 1\n" TRUSTED_HELP JSON_HELP NPY_HELP},
+    {"fmt", tk_cmd_fmt, "fmt FILE ... [-i [--drop-comments]] [--check] [--trusted]",
      "  FILE                   kernels in text; - reads standard input\n"
      "  -i                     write the canonical text into the file; refused for one with\n"
      "                         comments, which have no place in that text\n"
      "  --drop-comments        with -i: delete them\n"
      "  --check                write nothing; name the files that are not exactly the canonical\n"
-     "                         text (one with comments never is), and exit 1 if there are any\n"},
+     "                         text (one with comments never is), and exit 1 if there are "
+     "any\n" TRUSTED_HELP},
     {"devices", tk_cmd_devices, "devices [--json]", JSON_HELP},
     {"doctor", tk_cmd_doctor, "doctor [--json]", JSON_HELP},
     {"cache", tk_cmd_cache, "cache stats|clear [--json]",

@@ -101,7 +101,7 @@ static int load_one(const char *text) {
     char name[64], err[NPY_ERR_BYTES];
     if (!eq) {
         tk_source source;
-        int code = tk_source_load(tk_session_context(), text, &source);
+        int code = tk_source_load(tk_session_context(), text, 0, &source);
         if (code)
             return code;
         tk_session_keep_kernels(&source, text);

@@ -58,10 +58,6 @@ static int is_op(const tolk_uop *u, const char *name) {
     return !strcmp(tolk_op_name(tolk_uop_op(u)), name);
 }
 
-int tk_run_linear_is(const tolk_uop *root) {
-    return is_op(root, "linear") && (!tolk_uop_n_src(root) || is_op(tolk_uop_src(root, 0), "call"));
-}
-
 static int64_t number_of(const tolk_uop *u, const char *key) {
     tolk_attr a;
     return tolk_uop_attr(u, key, &a) ? a.i : 0;
@@ -193,12 +189,12 @@ static int note_launch(linear_run *r, const tolk_uop *call, const tolk_uop *sink
     return code;
 }
 
-static int note_calls(linear_run *r, const tolk_uop *linear, int depth) {
-    int code = depth > 64 ? tk_report_usage("graphs are nested more than 64 deep") : TOOL_DONE;
+static int note_calls(linear_run *r, const tolk_uop *linear) {
+    int code = TOOL_DONE;
     for (size_t i = 0; i < tolk_uop_n_src(linear) && !code; i++) {
         const tolk_uop *call = tolk_uop_src(linear, i), *body = tolk_uop_src(call, 0);
         if (is_op(body, "custom_function")) {
-            code = note_calls(r, tolk_uop_src(body, 0), depth + 1);
+            code = note_calls(r, tolk_uop_src(body, 0));
         } else if (is_op(body, "copy") || is_op(body, "slice")) {
             code = note_arg(r, tolk_uop_src(call, 2), 1, 0, "");
             if (!code)
@@ -593,7 +589,7 @@ static int run_all(linear_run *r, const char *path) {
         return tk_report_input(path, st, &err);
     if ((st = tolk_bindings_create(r->request->device, &r->bindings, &err)))
         return tk_report_error(path, st, &err);
-    int code = note_calls(r, r->source->root, 0);
+    int code = note_calls(r, r->source->root);
     if (!code)
         code = set_inputs(r);
     if (!code)

@@ -121,7 +121,7 @@ static int kept_text(const char *name, tk_source *s) {
     return 1;
 }
 
-int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
+int tk_source_load(tolk_ctx *ctx, const char *path, int trusted, tk_source *out) {
     tk_source s = {0};
     if (tk_session_is_on() && !strcmp(path, "-"))
         return tk_report_usage("-: standard input is the prompt's own: expected a file");
@@ -133,9 +133,9 @@ int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
     tolk_error err = TOLK_ERROR_INIT;
     tolk_status st = tolk_graph_create(ctx, &s.graph);
     if (!st)
-        st = tolk_parse(s.graph, s.text, s.len, 0, &s.root, &err);
-    if (st) {
-        code = tk_report_input(path, st, &err);
+        st = tolk_parse(s.graph, s.text, s.len, trusted ? TOLK_PARSE_TRUSTED : 0, &s.root, &err);
+    code = st ? tk_report_input(path, st, &err) : tk_source_find_kernels(&s);
+    if (code) {
         tk_source_free(&s);
         return code;
     }
@@ -146,6 +146,7 @@ int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out) {
 
 void tk_source_free(tk_source *source) {
     tolk_graph_destroy(source->graph);
+    free(source->kernels);
     free(source->text);
     free(source->kept);
     free(source->target);
@@ -156,64 +157,6 @@ void tk_source_free(tk_source *source) {
     free(source->symbol);
     free(source->emit);
     *source = (tk_source){0};
-}
-
-static int is_op(const tolk_uop *u, const char *name) {
-    return !strcmp(tolk_op_name(tolk_uop_op(u)), name);
-}
-
-size_t tk_source_count(const tk_source *source) {
-    if (source->kept)
-        return 1;
-    if (!is_op(source->root, "group"))
-        return 1;
-    size_t n = tolk_uop_n_src(source->root);
-    for (size_t i = 0; i < n; i++)
-        if (!is_op(tolk_uop_src(source->root, i), "sink"))
-            return 1;
-    return n ? n : 1;
-}
-
-const tolk_uop *tk_source_at(const tk_source *source, size_t i) {
-    const tolk_uop *root = source->root;
-    if (!is_op(root, "group"))
-        return i == 0 && (is_op(root, "sink") || is_op(root, "linear")) ? root : NULL;
-    for (size_t k = 0; k < tolk_uop_n_src(root); k++)
-        if (is_op(tolk_uop_src(root, k), "sink") && i-- == 0)
-            return tolk_uop_src(root, k);
-    return NULL;
-}
-
-int tk_source_kernel(const tk_source *source, const char *path, const char *name,
-                     const tolk_uop **out) {
-    const tolk_uop *root = source->root;
-    if (!name)
-        name = source->kept;
-    /* A program is its own root. */
-    if (is_op(root, "linear")) {
-        if (name && strcmp(name, tolk_kernel_name(root)))
-            return tk_report_usage("%.400s holds the program '%.100s', not '%.100s'", path,
-                                   tolk_kernel_name(root), name);
-        *out = root;
-        return TOOL_DONE;
-    }
-    if (!is_op(root, "sink") && !is_op(root, "group"))
-        return tk_report_usage("%.400s: the root is %s: expected a kernel (a sink with a name)",
-                               path, tolk_op_name(tolk_uop_op(root)));
-    *out = tolk_kernel_find(root, name);
-    if (*out)
-        return TOOL_DONE;
-    char names[512] = "";
-    size_t len = 0;
-    const tolk_uop *kernel;
-    for (size_t i = 0; len < sizeof names && (kernel = tk_source_at(source, i)); i++)
-        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len ? ", " : "",
-                                tolk_kernel_name(kernel));
-    if (name)
-        return tk_report_usage("%.300s has no kernel '%.100s': expected %s", path, name,
-                               names[0] ? names : "a kernel in it");
-    return tk_report_usage("%.300s: which kernel? expected --kernel with one of %s", path,
-                           names[0] ? names : "(there is none)");
 }
 
 /* Its directory and what is behind that; path is cut. */

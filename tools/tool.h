@@ -63,9 +63,13 @@ int tk_flags_read(int argc, char **argv, const tk_flag *flags, size_t n_flags, t
 
 /* ---- source.c: kernels from files ---- */
 
+enum { TK_MAX_GRAPHS = 64 /* graphs of calls in each other */ };
+
 typedef struct tk_source {
     tolk_graph *graph;
     const tolk_uop *root;
+    const tolk_uop **kernels; /* that it has, each once (or the program) */
+    size_t n_kernels;
     char *text;
     size_t len;
     char *kept; /* name of the kernel that was asked for from the session; NULL: a file was */
@@ -73,24 +77,29 @@ typedef struct tk_source {
     char *target, *opts, *bounds, *strict, *tier, *symbol, *emit;
 } tk_source;
 
-/* Read and parse a file, "-" for standard input. */
-int tk_source_load(tolk_ctx *ctx, const char *path, tk_source *out);
+/* Read and parse a file, "-" for standard input. trusted: it may hold machine code. */
+int tk_source_load(tolk_ctx *ctx, const char *path, int trusted, tk_source *out);
 void tk_source_free(tk_source *source);
 /* Did TOLK_REPRO write it? Then its kernel is to be compiled with the settings in it. */
 int tk_source_is_repro(const tk_source *source);
-/* The kernel (or program) to work on: the only one, or the one of that name. */
-int tk_source_kernel(const tk_source *source, const char *path, const char *name,
-                     const tolk_uop **out);
-/* How many kernels the file has: of a group, all of its sources; else 1. */
-size_t tk_source_count(const tk_source *source);
-/* Kernel or program number i of the file; NULL: it has not so many. */
-const tolk_uop *tk_source_at(const tk_source *source, size_t i);
 /* Would one of these outputs replace the other, or be mixed with it? By path, by the existing file,
  * or both on standard output ("-" or NULL). What is no regular file (/dev/null) replaces nothing.
  */
 int tk_source_same_output(const char *a, const char *b);
 /* Write a file through a temporary one and a rename; "-" or NULL is standard output. */
 int tk_source_write(const char *path, const char *bytes, size_t n);
+
+/* ---- source_kernels.c: which kernels a file has ---- */
+
+/* Fill in the kernels of a file that was parsed. */
+int tk_source_find_kernels(tk_source *source);
+/* Is it a linear of calls, which runs whole? */
+int tk_source_is_calls(const tk_source *source);
+/* The kernel (or program) to work on: the only one, or the one of that name. */
+int tk_source_kernel(const tk_source *source, const char *path, const char *name,
+                     const tolk_uop **out);
+/* Kernel or program number i of the file; NULL: it has not so many. */
+const tolk_uop *tk_source_at(const tk_source *source, size_t i);
 
 /* ---- number.c: values of any dtype, from and to text ---- */
 
@@ -165,8 +174,6 @@ typedef struct tk_linear_request {
     int json;
 } tk_linear_request;
 
-/* Is this root a linear of calls (and no program)? */
-int tk_run_linear_is(const tolk_uop *root);
 /* Check, compile and run it. path: of the file, for messages. */
 int tk_run_linear(tolk_ctx *ctx, const char *path, const tk_source *source,
                   const tk_linear_request *request);

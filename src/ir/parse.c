@@ -489,7 +489,8 @@ static tolk_status node(parser *p, const tolk_uop **out) {
                        stage_name(p->stages));
     if (op == TK_OP_BINARY && !(p->flags & TOLK_PARSE_TRUSTED))
         return fail_at(p, op_at, TOLK_E_PARSE,
-                       "binary: machine code is accepted from trusted texts only");
+                       "binary: machine code is accepted from trusted texts only "
+                       "(TOLK_PARSE_TRUSTED, --trusted)");
     const char *dtype_at = word(p, &n);
     tolk_dtype dtype;
     if (!n)

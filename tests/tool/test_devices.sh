@@ -9,6 +9,17 @@ expect 0 "$TOLK_TEST_BUILD/examples/devices"
 echo '2^4 = 16, 3^4 = 81' >want.txt
 same want.txt out
 
+expect 0 "$TOLK_TEST_BUILD/examples/pipeline"
+cat >want.txt <<'END'
+runs        x = 1, n =   10: sum 55
+is recorded x = 2, n =   10: sum 220
+is replayed x = 3, n =    4: sum 90
+is replayed x = 4, n = 1000: sum 8008000
+is replayed x = 5, n =  100: sum 126250
+the function was called 2 times
+END
+same want.txt out
+
 lib=$(find "$TOLK_TEST_BUILD" -maxdepth 2 -name 'libtolk.so' | head -1)
 case ${ASAN_OPTIONS:-}${TSAN_OPTIONS:-} in
 '') # a sanitizer would have to be loaded before Python

@@ -100,6 +100,58 @@ END
 expect 0 "$jit" run parts.uop --arg all=5 --set n=2
 has 'y = f32[16] 10 10'
 
+# its kernels, one by one
+cat >two_kernels.txt <<'END'
+%13 = neg f32 (%8)
+%14 = store void (%6, %13)
+%15 = end void (%14, %5)
+%21 = sink void (%15) {name="negate"}
+%30 = buffer f32 (%1) {slot=0}
+%31 = buffer f32 (%1) {slot=1}
+%32 = buffer f32 (%1) {slot=2}
+%40 = call void (%20, %31, %30)
+%41 = call void (%21, %32, %31)
+%42 = linear void (%40)
+%43 = custom_function void (%42) {name="graph"}
+%44 = call void (%43)
+%45 = linear void (%44, %41)
+END
+linear graph.uop <two_kernels.txt
+expect 0 "$jit" verify graph.uop
+has 'kernel scale: '
+has 'kernel negate: '
+expect 0 "$jit" verify graph.uop --kernel negate
+grep -q 'kernel scale: ' out && problem 'a kernel that was not asked for is verified'
+expect 0 "$jit" emit graph.uop --kernel negate --emit=asm
+has 'tolk_kernel_negate'
+refuse 'which kernel? expected --kernel with one of scale, negate' "$jit" emit graph.uop --emit=asm
+refuse "has no kernel 'sum': expected scale, negate" "$jit" emit graph.uop --emit=asm --kernel sum
+expect 0 "$jit" emit graph.uop --emit=uop
+"$jit" fmt graph.uop >want.txt
+same want.txt out
+
+# compiled: a file with machine code, which has to be trusted
+expect 0 "$jit" emit graph.uop --emit=linear -o compiled.uop
+expect 0 "$jit" run graph.uop --arg 0=1.5 --set n=4
+grep ' = f32' out >want.txt
+expect 0 "$jit" run compiled.uop --trusted --arg 0=1.5 --set n=4
+has '0 compiled'
+has '= f32[16] -6 -6 -6'
+grep ' = f32' out >got.txt
+same want.txt got.txt
+expect 0 "$jit" fmt --trusted compiled.uop
+same compiled.uop out
+expect 0 "$jit" verify --trusted compiled.uop --kernel scale
+for command in run fmt verify; do
+    refuse 'machine code is accepted from trusted texts only' "$jit" $command compiled.uop
+done
+refuse 'scale.uop is sink: expected a linear of calls' "$jit" emit "$examples/scale.uop" --emit=linear
+refuse 'expected no --kernel' "$jit" emit graph.uop --emit=linear --kernel scale
+# damaged: never run
+sed -E 's/bytes="([0-9a-f]{400})[0-9a-f]{2}/bytes="\100/' compiled.uop >damaged.uop
+cmp -s compiled.uop damaged.uop && sed -E 's/bytes="([0-9a-f]{400})[0-9a-f]{2}/bytes="\111/' compiled.uop >damaged.uop
+refuse 'program' "$jit" run damaged.uop --trusted --arg 0=1.5 --set n=4
+
 # what is missing or wrong
 refuse 'in is read before anything is stored to it: expected --arg in=FILE.npy' "$jit" run two.uop --set n=3
 refuse 'variable n of kernel scale has no value: expected --set n=N, 1 to 10' "$jit" run two.uop --arg in=1

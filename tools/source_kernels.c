@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which kernels a file has: the only one, the sinks of a group, or those that the calls of a linear
+ * are of.
+ */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int is_op(const tolk_uop *u, const char *name) {
+    return !strcmp(tolk_op_name(tolk_uop_op(u)), name);
+}
+
+int tk_source_is_calls(const tk_source *source) {
+    const tolk_uop *root = source->root;
+    return is_op(root, "linear") && (!tolk_uop_n_src(root) || is_op(tolk_uop_src(root, 0), "call"));
+}
+
+static int add_kernel(tk_source *s, const tolk_uop *kernel) {
+    for (size_t i = 0; i < s->n_kernels; i++)
+        if (s->kernels[i] == kernel)
+            return TOOL_DONE;
+    if (!(s->n_kernels & (s->n_kernels - 1))) { /* full, at powers of two */
+        size_t cap = s->n_kernels ? 2 * s->n_kernels : 1;
+        const tolk_uop **more = realloc(s->kernels, cap * sizeof *more);
+        if (!more)
+            return tk_report_failed("out of memory");
+        s->kernels = more;
+    }
+    s->kernels[s->n_kernels++] = kernel;
+    return TOOL_DONE;
+}
+
+static int find_in_calls(tk_source *s, const tolk_uop *linear, int depth) {
+    int code = TOOL_DONE;
+    if (depth > TK_MAX_GRAPHS)
+        return tk_report_usage("graphs are nested more than %d deep", TK_MAX_GRAPHS);
+    for (size_t i = 0; i < tolk_uop_n_src(linear) && !code; i++) {
+        const tolk_uop *call = tolk_uop_src(linear, i);
+        const tolk_uop *body = tolk_uop_n_src(call) ? tolk_uop_src(call, 0) : call;
+        if ((is_op(body, "custom_function") || is_op(body, "program")) && tolk_uop_n_src(body))
+            body = tolk_uop_src(body, 0);
+        if (is_op(body, "linear"))
+            code = find_in_calls(s, body, depth + 1);
+        else if (is_op(body, "sink"))
+            code = add_kernel(s, body);
+    }
+    return code;
+}
+
+int tk_source_find_kernels(tk_source *source) {
+    const tolk_uop *root = source->root;
+    if (tk_source_is_calls(source))
+        return find_in_calls(source, root, 0);
+    if (!is_op(root, "group"))
+        return is_op(root, "sink") || is_op(root, "linear") ? add_kernel(source, root) : TOOL_DONE;
+    int code = TOOL_DONE;
+    for (size_t i = 0; i < tolk_uop_n_src(root) && !code; i++) {
+        const tolk_uop *u = tolk_uop_src(root, i);
+        if (is_op(u, "sink") || is_op(u, "linear"))
+            code = add_kernel(source, u);
+    }
+    return code;
+}
+
+const tolk_uop *tk_source_at(const tk_source *source, size_t i) {
+    return i < source->n_kernels ? source->kernels[i] : NULL;
+}
+
+static int which_kernel(const tk_source *source, const char *path, const char *name) {
+    char names[512] = "";
+    size_t len = 0;
+    for (size_t i = 0; len < sizeof names && i < source->n_kernels; i++)
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len ? ", " : "",
+                                tolk_kernel_name(source->kernels[i]));
+    if (name)
+        return tk_report_usage("%.300s has no kernel '%.100s': expected %s", path, name,
+                               names[0] ? names : "a kernel in it");
+    return tk_report_usage("%.300s: which kernel? expected --kernel with one of %s", path,
+                           names[0] ? names : "(there is none)");
+}
+
+int tk_source_kernel(const tk_source *source, const char *path, const char *name,
+                     const tolk_uop **out) {
+    const tolk_uop *root = source->root;
+    if (!name)
+        name = source->kept;
+    if (is_op(root, "linear") && !tk_source_is_calls(source)) { /* a program is its own root */
+        if (name && strcmp(name, tolk_kernel_name(root)))
+            return tk_report_usage("%.400s holds the program '%.100s', not '%.100s'", path,
+                                   tolk_kernel_name(root), name);
+        *out = root;
+        return TOOL_DONE;
+    }
+    if (!is_op(root, "sink") && !is_op(root, "group") && !tk_source_is_calls(source))
+        return tk_report_usage("%.400s: the root is %s: expected a kernel (a sink with a name)",
+                               path, tolk_op_name(tolk_uop_op(root)));
+    size_t found = 0;
+    for (size_t i = 0; i < source->n_kernels; i++)
+        if (!name || !strcmp(name, tolk_kernel_name(source->kernels[i]))) {
+            *out = source->kernels[i];
+            found++;
+        }
+    if (found > 1 && name)
+        return tk_report_usage("%.300s has %zu kernels '%.100s'", path, found, name);
+    return found == 1 ? TOOL_DONE : which_kernel(source, path, name);
+}
