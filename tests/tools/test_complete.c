@@ -60,7 +60,7 @@ static void test_flags_and_their_values_are_those_of_the_help(void **state) {
     expect("run k.uop --bounds t", "trust,");
     expect("run k.uop --device i", "interp,");
     expect("bogus --r", "");
-    expect("fmt -", "--check,--drop-comments,-i,");
+    expect("fmt -", "--check,--drop-comments,--trusted,-i,");
     expect("cache ", "clear,stats,");
     expect(":cache s", "stats,"); /* and not the file scale.uop */
     expect("cache stats ", "");
