@@ -233,10 +233,11 @@ static void check_kernel(tolk_ctx_opts opts, problems *p) {
 /* Variables that only look like ours: nothing reads them. */
 static void check_names(problems *p) {
     static const char *const known[] = {
-        "TOLK_CPU=",         "TOLK_THREADS=", "TOLK_DEBUG=",          "TOLK_CACHE_DIR=",
-        "TOLK_DUMP=",        "TOLK_REPRO=",   "TOLK_PERF=",           "TOLK_GDB=",
-        "TOLK_TIER=",        "TOLK_TEST_",    "TOLK_FUZZ_",           "TOLK_JIT=",
-        "TOLK_CPU_DEVICES=", "TOLK_SPIN_US=", "TOLK_FREELIST_BYTES=", "TOLK_MEMORY_PLAN="};
+        "TOLK_CPU=",           "TOLK_THREADS=", "TOLK_DEBUG=",          "TOLK_CACHE_DIR=",
+        "TOLK_DUMP=",          "TOLK_REPRO=",   "TOLK_PERF=",           "TOLK_GDB=",
+        "TOLK_TIER=",          "TOLK_TEST_",    "TOLK_FUZZ_",           "TOLK_JIT=",
+        "TOLK_CPU_DEVICES=",   "TOLK_SPIN_US=", "TOLK_FREELIST_BYTES=", "TOLK_MEMORY_PLAN=",
+        "TOLK_SCHEDULE_CACHE="};
     for (char **v = environ; *v; v++) {
         size_t k = 0, n = sizeof known / sizeof *known;
         while (k < n && strncmp(*v, known[k], strlen(known[k])))

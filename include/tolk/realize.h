@@ -378,6 +378,8 @@ typedef struct tolk_counters {
     uint64_t graph_records;  /* exec graphs made */
     uint64_t graph_launches; /* runs of exec graphs, the first ones too */
     uint64_t execs;          /* runs of tolk_exec */
+    uint64_t schedules;      /* graphs of calls whose order was found */
+    uint64_t schedule_hits;  /* whose order was there */
 } tolk_counters;
 TOLK_API tolk_status tolk_stats(tolk_ctx *ctx, tolk_counters *out);
 
@@ -401,6 +403,31 @@ TOLK_API tolk_status tolk_optimize_local_size(tolk_kernel *kernel, const tolk_ar
  * else). */
 TOLK_API tolk_status tolk_create_schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_linear **out,
                                           tolk_error *err);
+/* Values of variables, each name once: for tolk_run_args.vars and n_vars. */
+typedef struct tolk_vars {
+    const tolk_var *at;
+    size_t n;
+} tolk_vars;
+/* NULL does nothing. */
+TOLK_API void tolk_vars_destroy(tolk_vars *vars);
+/* A graph of calls as a linear, with the values of its variables.
+ *
+ *   sink: a SINK of AFTERs as tolk_create_schedule() takes, or a CALL of one, or of a LINEAR, with
+ *   arguments: PARAM slot i of its body is argument i (BINDs count), and the BUFFERs of its body
+ *   with slots from 0 on are memory of this one call: new nodes with new negative slots. Calls of
+ *   that kind among the calls are replaced by theirs. docs/ir.md, "Calls of calls".
+ *   vars: what BINDs of the graph say of variables that its kernels have; in the linear only the
+ *   variables are left.
+ * The order of a graph is kept for the next one that is equal but for arguments and values
+ * (tolk_counters.schedule_hits), until tolk_cache_clear(); TOLK_SCHEDULE_CACHE=0 keeps none.
+ * Owner:   the caller, tolk_linear_unref(), tolk_vars_destroy().
+ * Errors:  those of tolk_create_schedule(); TOLK_E_VERIFY (sink or an argument is something else),
+ *          TOLK_E_DTYPE (an argument and its PARAM), TOLK_E_ARG (BINDs give a variable two values),
+ *          TOLK_E_UNSUPPORTED (a value is no constant), TOLK_E_LIMIT (too many calls).
+ * Threads: any; the graph of sink is only read.
+ */
+TOLK_API tolk_status tolk_schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_linear **linear,
+                                   tolk_vars **vars, tolk_error *err);
 /* The linear with its intermediate buffers in arenas, one for each placement and kind (kernels,
  * copies), such that buffers in use at the same time do not overlap. BUFFERs in `held` stay as they
  * are, and those behind views of them; so do those that are read before they are written.
@@ -426,14 +453,22 @@ TOLK_API tolk_status tolk_realize_linear(tolk_bindings *bindings, tolk_linear *l
                                          const tolk_realize_opts *opts, const tolk_run_args *args,
                                          tolk_error *err);
 
+/* tolk_schedule(), then tolk_realize_linear() with its variables and those of args, which may not
+ * differ. What stays as it is beside `held` and what is bound: BUFFERs among the arguments of a
+ * CALL; of a SINK those with slots from 0 on, and those whose states it gathers. */
+TOLK_API tolk_status tolk_realize(tolk_bindings *bindings, const tolk_uop *sink,
+                                  const tolk_uop *const *held, size_t n_held,
+                                  const tolk_realize_opts *opts, const tolk_run_args *args,
+                                  tolk_error *err);
+
 /* ---- record and replay of a function ---- */
 
-/* A function that hands linears to tolk_realize_linear(): it runs once as it is, once while it is
- * captured; after that what was captured runs without it. All that it computes must be in these
- * linears, and follow from the inputs and variables of the call: a variable that the call does not
- * give is refused, and a BIND of one that it gives takes the call's value. What is bound when it is
- * captured keeps its memory, and so do held buffers: a result is in the same buffer after each
- * replay, until another one is bound. For one thread at a time. */
+/* A function that hands linears to tolk_realize_linear() or tolk_realize(): it runs once as it is,
+ * once while it is captured; after that what was captured runs without it. All that it computes
+ * must be in these linears, and follow from the inputs and variables of the call: a variable that
+ * the call does not give is refused, and a BIND of one that it gives takes the call's value. What
+ * is bound when it is captured keeps its memory, and so do held buffers: a result is in the same
+ * buffer after each replay, until another one is bound. For one thread at a time. */
 typedef struct tolk_jit tolk_jit;
 typedef tolk_status (*tolk_jit_fn)(void *user, tolk_bindings *bindings, const tolk_run_args *args,
                                    tolk_error *err);

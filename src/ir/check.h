@@ -39,6 +39,18 @@ static inline bool tk_check_is_scalar_param(const tolk_uop *u) {
     return u->op == TK_OP_PARAM && tk_uop_int(u, TK_A_PARAM_SPACE) == TK_SPACE_ALU;
 }
 
+/* A SINK of states of buffers, which is a graph of calls, rather than one of effects, which is a
+ * kernel: it has no name, and its first source is a value. */
+static inline bool tk_check_is_states(const tolk_uop *u) {
+    return u->op == TK_OP_SINK && !tk_uop_str(u, TK_A_SINK_NAME) &&
+           (!u->n_src || u->src[0]->dtype != TOLK_VOID);
+}
+/* A CALL of calls, in an order (LINEAR) or without one (a SINK of states)? Its PARAMs are those of
+ * its body alone. */
+static inline bool tk_check_calls_list(const tolk_uop *u) {
+    return u->op == TK_OP_CALL && (u->src[0]->op == TK_OP_LINEAR || tk_check_is_states(u->src[0]));
+}
+
 /* What kind of work-item index a SPECIAL of that name is. */
 typedef enum tk_special {
     TK_SPECIAL_NONE, /* no such name */

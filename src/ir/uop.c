@@ -164,6 +164,16 @@ static bool grow_table(tolk_graph *g) {
     return true;
 }
 
+/* New BUFFERs of the context get slots that no node of any of its graphs has had: the counter goes
+ * below what a text or a program names. Slots that would leave it no room are nobody's. */
+static void note_slot(tolk_graph *g, int64_t slot) {
+    int64_t least = atomic_load_explicit(&g->ctx->next_slot, memory_order_relaxed);
+    while (slot < least && slot > INT64_MIN / 2 &&
+           !atomic_compare_exchange_weak_explicit(&g->ctx->next_slot, &least, slot,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
 static const tolk_uop *intern(tolk_graph *g, tk_op op, uint8_t flags, tolk_dtype dtype,
                               const tolk_uop *const *src, size_t n, const tk_attr *attr,
                               size_t n_attr) {
@@ -211,6 +221,8 @@ static const tolk_uop *intern(tolk_graph *g, tk_op op, uint8_t flags, tolk_dtype
     if (!tk_vec_push(&g->nodes, u))
         return no_memory(g);
     g->table[i] = u;
+    if (op == TK_OP_BUFFER && tk_uop_int(u, TK_A_BUFFER_SLOT) < 0)
+        note_slot(g, tk_uop_int(u, TK_A_BUFFER_SLOT));
     return u;
 }
 

@@ -92,16 +92,16 @@ tolk_status tk_verify_after(const tk_verify_cx *cx, const tolk_uop *u) {
 static bool is_body(const tolk_uop *u, uint32_t i) {
     if (tk_uop_is(u, TK_OP_PROGRAM))
         return tk_uop_is(u->src[i], TK_OP_SINK) || tk_uop_is(u->src[i], TK_OP_LINEAR);
-    return tk_uop_is(u, TK_OP_CALL) && i == 0 && tk_uop_is(u->src[0], TK_OP_SINK);
+    return tk_uop_is(u, TK_OP_CALL) && i == 0 && tk_uop_is(u->src[0], TK_OP_SINK) &&
+           !tk_check_is_states(u->src[0]);
 }
 
-static tolk_status tensor_node(const tk_verify_cx *cx, tk_verify_defs *defs, const tolk_uop *u) {
+static tolk_status tensor_node(const tk_verify_cx *cx, const tolk_uop *u) {
     TK_TRY(tk_verify_node(cx, u, TK_STAGE_T));
     if (tk_uop_lanes(u) != 1)
         return tk_verify_fail(cx, u, TOLK_E_DTYPE, "a vector, expected at the program stage only");
     if (tk_uop_is(u, TK_OP_AFTER)) /* the state of a buffer, which may wait for others */
         TK_TRY(after_of(cx, u, true));
-    TK_TRY(tk_verify_defs_add(defs, u));
     const tk_shape *shape;
     const tolk_uop *at = u;
     tolk_error why = TOLK_ERROR_INIT;
@@ -131,13 +131,70 @@ static tolk_status mark(const tk_walk_list *nodes, tk_walk_map *outside, tk_walk
     return TOLK_OK;
 }
 
+/* What the calls of one list declare: params of lists that they call are theirs alone. seen: the
+ * number of the latest list that a node was met in. */
+static tolk_status list_defs(const tk_verify_cx *cx, const tolk_uop *list, uint32_t number,
+                             tk_walk_map *seen, tk_verify_defs *defs, tk_walk_list *todo) {
+    bool ok = tk_vec_push(todo, list);
+    while (ok && todo->n) {
+        const tolk_uop *u = tk_vec_pop(todo);
+        if (tk_walk_map_get(seen, u->id) == number)
+            continue;
+        ok = tk_walk_map_put(seen, u->id, number);
+        if (ok)
+            TK_TRY(tk_verify_defs_add(defs, u));
+        for (uint32_t i = u->n_src; ok && i-- > 0;)
+            if (!is_body(u, i) && !(i == 0 && tk_check_calls_list(u)))
+                ok = tk_vec_push(todo, u->src[i]);
+    }
+    return ok ? TOLK_OK : tk_status_nomem(cx->err);
+}
+
+/* The lists: the root, and each that a call outside of kernels is of. */
+static tolk_status find_lists(const tk_walk_list *nodes, const tk_walk_map *outside,
+                              tk_walk_map *known, tk_walk_list *out) {
+    bool ok = tk_vec_push(out, tk_vec_last(nodes));
+    for (size_t i = 0; ok && i < nodes->n; i++) {
+        const tolk_uop *u = nodes->at[i];
+        if (tk_walk_map_get(outside, u->id) && tk_check_calls_list(u) &&
+            !tk_walk_map_get(known, u->src[0]->id))
+            ok = tk_walk_map_put(known, u->src[0]->id, 1) && tk_vec_push(out, u->src[0]);
+    }
+    return ok ? TOLK_OK : TOLK_E_NOMEM;
+}
+
+static tolk_status tensor_defs(const tk_verify_cx *cx, const tk_walk_list *nodes,
+                               const tk_walk_map *outside) {
+    tk_walk_map known, seen;
+    tk_walk_list lists, todo;
+    tk_walk_map_init(&known, cx->al);
+    tk_walk_map_init(&seen, cx->al);
+    tk_vec_init(&lists, cx->al);
+    tk_vec_init(&todo, cx->al);
+    tolk_status st =
+        find_lists(nodes, outside, &known, &lists) == TOLK_OK ? TOLK_OK : tk_status_nomem(cx->err);
+    for (size_t i = 0; i < lists.n && st == TOLK_OK; i++) {
+        tk_verify_defs defs;
+        tk_verify_defs_init(&defs, cx);
+        defs.variables_by_name = true;
+        st = list_defs(cx, lists.at[i], (uint32_t)i + 1, &seen, &defs, &todo);
+        tk_verify_defs_fini(&defs);
+    }
+    tk_vec_fini(&todo);
+    tk_vec_fini(&lists);
+    tk_walk_map_fini(&seen);
+    tk_walk_map_fini(&known);
+    return st;
+}
+
 static tolk_status tensor_nodes(const tk_verify_cx *cx, const tk_walk_list *nodes,
-                                tk_walk_map *outside, tk_walk_map *bodies, tk_verify_defs *defs) {
+                                tk_walk_map *outside, tk_walk_map *bodies) {
     if (mark(nodes, outside, bodies) != TOLK_OK)
         return tk_status_nomem(cx->err);
     for (size_t i = 0; i < nodes->n; i++)
         if (tk_walk_map_get(outside, nodes->at[i]->id))
-            TK_TRY(tensor_node(cx, defs, nodes->at[i]));
+            TK_TRY(tensor_node(cx, nodes->at[i]));
+    TK_TRY(tensor_defs(cx, nodes, outside));
     for (size_t i = 0; i < nodes->n; i++)
         if (tk_walk_map_get(bodies, nodes->at[i]->id))
             TK_TRY(body(cx, nodes->at[i]));
@@ -147,16 +204,11 @@ static tolk_status tensor_nodes(const tk_verify_cx *cx, const tk_walk_list *node
 static tolk_status verify_tensor(const tk_verify_cx *cx) {
     tk_walk_list nodes;
     tk_walk_map outside, bodies;
-    tk_verify_defs defs;
     tk_vec_init(&nodes, cx->al);
     tk_walk_map_init(&outside, cx->al);
     tk_walk_map_init(&bodies, cx->al);
-    tk_verify_defs_init(&defs, cx);
-    defs.variables_by_name = true;
     tolk_status st = tk_walk(cx->root, &nodes);
-    st = st == TOLK_OK ? tensor_nodes(cx, &nodes, &outside, &bodies, &defs)
-                       : tk_status_nomem(cx->err);
-    tk_verify_defs_fini(&defs);
+    st = st == TOLK_OK ? tensor_nodes(cx, &nodes, &outside, &bodies) : tk_status_nomem(cx->err);
     tk_walk_map_fini(&bodies);
     tk_walk_map_fini(&outside);
     tk_vec_fini(&nodes);

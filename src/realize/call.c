@@ -124,8 +124,9 @@ tolk_status tk_call_init(tk_call *c, const tolk_uop *node, size_t number, int64_
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "call %zu is of %s, expected a program, copy, slice or graph%s",
                               number, tk_op_get(tk_uop_op(c->body))->name,
-                              tk_uop_is(c->body, TK_OP_SINK) ? " (a kernel is compiled first)"
-                                                             : "");
+                              tk_check_calls_list(node) ? " (tolk_schedule makes calls of it)"
+                              : tk_uop_is(c->body, TK_OP_SINK) ? " (a kernel is compiled first)"
+                                                               : "");
     describe(c, number, outer);
     TK_TRY(read_args(c, al, err));
     bool two = c->kind == TK_CALL_COPY || c->kind == TK_CALL_SLICE;

@@ -50,7 +50,7 @@ typedef struct compiling {
 /* ---- what is to be compiled ---- */
 
 static bool is_kernel_call(const tolk_uop *u) {
-    return tk_uop_is(u, TK_OP_CALL) && tk_uop_is(u->src[0], TK_OP_SINK);
+    return tk_uop_is(u, TK_OP_CALL) && tk_uop_is(u->src[0], TK_OP_SINK) && !tk_check_calls_list(u);
 }
 
 static tolk_status add_job(compiling *c, const tolk_uop *call, size_t number, tolk_error *err) {

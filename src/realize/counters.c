@@ -21,6 +21,8 @@ tolk_status tolk_stats(tolk_ctx *ctx, tolk_counters *out) {
                            .compile_hits = n[TK_COUNT_COMPILE_HITS],
                            .graph_records = n[TK_COUNT_GRAPH_RECORDS],
                            .graph_launches = n[TK_COUNT_GRAPH_LAUNCHES],
-                           .execs = n[TK_COUNT_EXECS]};
+                           .execs = n[TK_COUNT_EXECS],
+                           .schedules = n[TK_COUNT_SCHEDULES],
+                           .schedule_hits = n[TK_COUNT_SCHEDULE_HITS]};
     return TOLK_OK;
 }

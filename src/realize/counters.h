@@ -15,6 +15,8 @@ typedef enum tk_count {
     TK_COUNT_GRAPH_RECORDS,
     TK_COUNT_GRAPH_LAUNCHES,
     TK_COUNT_EXECS,
+    TK_COUNT_SCHEDULES,
+    TK_COUNT_SCHEDULE_HITS,
     TK_COUNTS
 } tk_count;
 

@@ -10,6 +10,7 @@
 #include "base/strbuf.h"
 #include "jit/cache.h"
 #include "realize/realize.h"
+#include "realize/schedule_cache.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -371,6 +372,7 @@ tolk_status tolk_kernel_cache_clear(tolk_ctx *ctx, tolk_error *err) {
 static tolk_status clear_all(void *user, tolk_error *err) {
     tolk_ctx *ctx = user;
     tolk_error own = TOLK_ERROR_INIT;
+    tk_schedule_cache_clear(tk_realize_of(ctx)->schedules);
     tolk_status st = tk_guarded_cache_clear(tk_realize_of(ctx)->kernels, err);
     tolk_status binaries = tk_cache_clear(ctx, st == TOLK_OK ? err : &own);
     return st == TOLK_OK ? binaries : st;

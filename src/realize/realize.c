@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/status.h"
 #include "realize/kernel.h"
+#include "realize/schedule_cache.h"
 #include "schedule/capture.h"
 
 /* What runs is ended first, while everything that it uses is still there. */
@@ -25,6 +26,7 @@ static void destroy(tolk_ctx *ctx, void *part) {
     for (size_t i = r->all.n; i-- > 0;)
         tk_device_end(r->all.at[i]);
     tk_hooks_destroy(r->hooks);
+    tk_schedule_cache_destroy(r->schedules);
     tk_vec_fini(&r->table);
     tk_vec_fini(&r->all);
     tk_vec_fini(&r->limits);
@@ -42,6 +44,7 @@ static void forked(tolk_ctx *ctx, void *part) {
     pthread_mutex_init(&r->names, NULL);
     tk_hooks_forked(r->hooks);
     tk_guarded_cache_forked(r->kernels);
+    tk_schedule_cache_forked(r->schedules);
     for (size_t i = 0; i < r->all.n; i++) {
         tk_queue_forked(r->all.at[i]->realize->queue);
         tk_book_forked(&r->all.at[i]->realize->book);
@@ -71,6 +74,8 @@ tolk_status tk_realize_create(tolk_ctx *ctx, tolk_error *err) {
     tolk_status st = tk_hooks_create(&ctx->al, &r->hooks, err);
     if (st == TOLK_OK)
         st = tk_guarded_cache_create(&ctx->al, &tk_kernel_cache_ops, true, &r->kernels, err);
+    if (st == TOLK_OK)
+        st = tk_schedule_cache_create(ctx, &r->schedules, err);
     if (st == TOLK_OK)
         st = tk_natives_create(ctx, &r->natives, err);
     if (st == TOLK_OK)

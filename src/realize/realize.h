@@ -32,6 +32,7 @@ typedef struct tk_realize {
     _Atomic int64_t forks; /* tk_fork_count() that all locks are of */
     tk_hooks *hooks;
     tk_guarded_cache *kernels;
+    struct tk_schedule_cache *schedules;
     struct tk_natives *natives; /* functions registered as kernels: kernel.c */
     pthread_mutex_t order;      /* around hazards, submission and use: memory.h */
 

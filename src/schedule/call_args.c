@@ -6,8 +6,9 @@
 
 static bool is_inside(const tolk_uop *u, void *user) {
     (void)user;
-    return !tk_uop_is(u, TK_OP_SINK) && !tk_uop_is(u, TK_OP_PROGRAM) &&
-           !tk_uop_is(u, TK_OP_BUFFER) && !tk_uop_is(u, TK_OP_PARAM);
+    bool is_kernel =
+        tk_uop_is(u, TK_OP_PROGRAM) || (tk_uop_is(u, TK_OP_SINK) && !tk_check_is_states(u));
+    return !is_kernel && !tk_uop_is(u, TK_OP_BUFFER) && !tk_uop_is(u, TK_OP_PARAM);
 }
 
 tolk_status tk_call_args_walk(const tolk_uop *linear, tk_walk_list *out) {

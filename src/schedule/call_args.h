@@ -8,12 +8,12 @@
 
 #include "ir/walk.h"
 
-/* Append the nodes that a linear reaches, sources first, but nothing of what kernels are (below
- * SINK and PROGRAM) and no dimensions of buffers. Errors: TOLK_E_NOMEM. */
+/* Append the nodes that a linear, or a graph of calls, reaches, sources first, but nothing of what
+ * kernels are (below their SINK or PROGRAM) and no dimensions of buffers. Errors: TOLK_E_NOMEM. */
 tolk_status tk_call_args_walk(const tolk_uop *linear, tk_walk_list *out);
-/* The linear with from[i] replaced by to[i] there: one shot, the first of equal from[i] counts.
- * All are of g. Kernels stay, though a param of one may be the same node as an argument. NULL: g
- * failed. */
+/* The linear, or graph of calls, with from[i] replaced by to[i] there: one shot, the first of equal
+ * from[i] counts. All are of g. Kernels stay, though a param of one may be the same node as an
+ * argument. NULL: g failed. */
 const tolk_uop *tk_call_args_replace(tolk_graph *g, const tolk_uop *linear,
                                      const tolk_uop *const *from, const tolk_uop *const *to,
                                      size_t n);

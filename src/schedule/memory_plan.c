@@ -386,23 +386,13 @@ int64_t tk_memory_plan_slot(tolk_ctx *ctx) {
     return atomic_fetch_sub_explicit(&ctx->next_slot, 1, memory_order_relaxed) - 1;
 }
 
-/* One that no buffer of the linear has: a text may name any. */
-static int64_t new_slot(const plan *p) {
-    for (;;) {
-        int64_t slot = tk_memory_plan_slot(p->g->ctx);
-        size_t i = 0;
-        while (i < p->items.n && tk_uop_int(p->items.at[i].node, TK_A_BUFFER_SLOT) != slot)
-            i++;
-        if (i == p->items.n)
-            return slot;
-    }
-}
-
 static tolk_status make_arenas(plan *p, tk_walk_list *arenas) {
     for (size_t i = 0; i < p->lanes.n; i++) {
         lane *l = &p->lanes.at[i];
-        tk_attr attrs[4] = {
-            {.i = new_slot(p)}, {.i = TK_SPACE_GLOBAL}, {.i = 0}, {.blob = l->device}};
+        tk_attr attrs[4] = {{.i = tk_memory_plan_slot(p->g->ctx)},
+                            {.i = TK_SPACE_GLOBAL},
+                            {.i = 0},
+                            {.blob = l->device}};
         const tolk_uop *size = tk_uop_index_const(p->g, (int64_t)rounded(l->peak));
         l->arena = size ? tk_uop(p->g, TK_OP_BUFFER, TOLK_I8, &size, 1, attrs) : NULL;
         if (!l->arena)

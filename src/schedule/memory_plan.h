@@ -35,7 +35,8 @@ tolk_status tk_memory_plan(tolk_graph *g, const tolk_uop *linear, const tolk_uop
                            size_t n_held, const tolk_uop **out, tk_walk_list *arenas,
                            tolk_error *err);
 
-/* A slot for a new BUFFER of the context: -1, -2, ... each once. */
+/* A slot for a new BUFFER of the context: -1, -2, ... below all that its graphs have named so far,
+ * each once. */
 int64_t tk_memory_plan_slot(tolk_ctx *ctx);
 
 #endif

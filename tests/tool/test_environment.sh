@@ -28,7 +28,7 @@ rubbish=('' ' ' -1 0 abc 99999999999999999999999 $'\x01\x02\xff\xfe' $'a\nb' $'\
 mkdir odd
 cd odd || exit 1 # names of cache directories among them are relative
 for name in TOLK_CPU TOLK_TIER TOLK_THREADS TOLK_DEBUG TOLK_CACHE_DIR TOLK_DUMP \
-    TOLK_CPU_DEVICES TOLK_SPIN_US TOLK_FREELIST_BYTES TOLK_MEMORY_PLAN; do
+    TOLK_CPU_DEVICES TOLK_SPIN_US TOLK_FREELIST_BYTES TOLK_MEMORY_PLAN TOLK_SCHEDULE_CACHE; do
     for value in "${rubbish[@]}"; do
         for command in "run $examples/scale.uop --arg x=1" 'cache stats'; do
             checks=$((checks + 1))
