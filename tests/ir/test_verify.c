@@ -406,6 +406,41 @@ static const row tensors[] = {
            "%8 = linear void (%0, %1, %3)\n%9 = program void (%7, %8) {name=\"k\"}\n"
            "%10 = buffer f32 (%0) {slot=0}\n%11 = call void (%9, %10)\n%12 = linear void (%11)\n",
      "%3 index: operand 1 (range) does not stand in the list before it"},
+    {"call of a linear, whose params are its own, with a value among its arguments",
+     Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
+           "%8 = param f32 (%0) {slot=0}\n%9 = call void (%7, %8)\n%10 = linear void (%9)\n"
+           "%11 = const index 7\n%12 = param f32 (%11) {slot=0}\n"
+           "%13 = param i32 {slot=0, name=\"n\", space=alu, min=0, max=9}\n%14 = const i32 3\n"
+           "%15 = bind i32 (%13, %14)\n%16 = call void (%10, %12, %15)\n",
+     NULL},
+    {"the same among the calls of a linear",
+     Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
+           "%8 = param f32 (%0) {slot=0}\n%9 = call void (%7, %8)\n%10 = linear void (%9)\n"
+           "%11 = const index 7\n%12 = param f32 (%11) {slot=0}\n%13 = call void (%10, %12)\n"
+           "%14 = linear void (%13)\n",
+     NULL},
+    {"call of a graph of calls, with a value in it",
+     Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
+           "%8 = param f32 (%0) {slot=0}\n%9 = call void (%7, %8)\n%10 = after f32 (%8, %9)\n"
+           "%11 = param i32 {slot=0, name=\"n\", space=alu, min=0, max=9}\n%12 = const i32 3\n"
+           "%13 = bind i32 (%11, %12)\n%14 = sink void (%10, %13)\n"
+           "%15 = buffer f32 (%0) {slot=0}\n%16 = call void (%14, %15, %13)\n",
+     NULL},
+    {"wrong kernel in a graph of calls that a call is of",
+     Y "%4 = load f32 (%3)\n%5 = store void (%3, %4)\n%6 = sink void (%5) {name=\"k\"}\n"
+       "%7 = param f32 (%0) {slot=0}\n%8 = call void (%6, %7)\n%9 = after f32 (%7, %8)\n"
+       "%10 = sink void (%9)\n%11 = buffer f32 (%0) {slot=0}\n%12 = call void (%10, %11)\n",
+     "%2 range: still open at the sink, expected an end or reduce that closes it"},
+    {"two params of one slot in the list that a call is of",
+     Y ONE "%5 = store void (%3, %4)\n%6 = end void (%5, %2)\n%7 = sink void (%6) {name=\"k\"}\n"
+           "%8 = param f32 (%0) {slot=0}\n%9 = call void (%7, %8)\n"
+           "%10 = const index 7\n%11 = param f32 (%10) {slot=0}\n%12 = call void (%7, %11)\n"
+           "%13 = linear void (%9, %12)\n%14 = call void (%13, %8)\n",
+     "%11 param: slot 0 is that of %8, too"},
+    {"arguments that are no buffers, of a call of calls in a linear",
+     "%0 = const index 5\n%1 = linear void\n%2 = call void (%1, %0)\n%3 = linear void (%2)\n",
+     "%2 call: argument 0 is const, expected a buffer (param, buffer, slice, mselect, mstack), a "
+     "bind or a variable"},
 };
 
 static void test_verify_tensors_accepted_and_refused(void **state) {
