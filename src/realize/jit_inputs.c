@@ -124,21 +124,32 @@ tolk_status tk_jit_inputs_remember(const tolk_jit *jit, tk_jit_replay *p, const 
 
 /* ---- when it is replayed ---- */
 
+static bool is_captured(const tk_jit_replay *p, const char *name) {
+    for (size_t i = 0; i < p->names.n; i++)
+        if (strcmp(p->names.at[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* All names that were captured, and no other ones. One with two values is what the run refuses. */
 static tolk_status check_names(const tk_jit_replay *p, const tolk_run_args *args, tolk_error *err) {
-    if (args->n_vars != p->names.n)
-        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                              "jit: %zu variables, expected %zu as captured", args->n_vars,
-                              p->names.n);
     for (size_t i = 0; i < p->names.n; i++) {
         size_t k = i; /* most likely it is where it was */
-        for (size_t tries = 0; tries < args->n_vars; tries++, k = (k + 1) % args->n_vars)
+        for (size_t tries = 0; tries < args->n_vars; tries++, k++) {
+            k = k < args->n_vars ? k : 0;
             if (strcmp(args->vars[k].name, p->names.at[i]) == 0)
                 break;
-        if (strcmp(args->vars[k].name, p->names.at[i]) != 0)
+        }
+        if (k >= args->n_vars || strcmp(args->vars[k].name, p->names.at[i]) != 0)
             return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                                   "jit: variable \"%.60s\" was captured, and has no value now",
                                   p->names.at[i]);
     }
+    for (size_t i = 0; args->n_vars > p->names.n && i < args->n_vars; i++)
+        if (!is_captured(p, args->vars[i].name))
+            return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                                  "jit: variable \"%.60s\" was not captured, and has a value now",
+                                  args->vars[i].name);
     return TOLK_OK;
 }
 

@@ -191,7 +191,15 @@ static void test_SYM_01_each_replay_has_its_own_value(void **state) {
     check_contains(err.msg, "\"n\"");
     const tolk_uop *in = f32s(g, 0);
     assert_int_equal(run(jit, &in, 1), TOLK_E_ARG);
-    check_contains(err.msg, "0 variables, expected 1");
+    check_contains(err.msg, "\"n\" was captured, and has no value now");
+    const tolk_var two[] = {{"n", 2}, {"m", 3}};
+    tolk_run_args more = TOLK_RUN_INIT;
+    more.inputs = &in;
+    more.n_inputs = 1;
+    more.vars = two;
+    more.n_vars = 2;
+    assert_int_equal(tolk_jit_call(jit, &more, &err), TOLK_E_ARG);
+    check_contains(err.msg, "\"m\" was not captured");
     check_first(10); /* none of them ran */
     tolk_jit_destroy(jit);
 }
