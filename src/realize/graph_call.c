@@ -85,6 +85,7 @@ static bool is_same(const tk_graph_call *g, const tolk_device *device, const tk_
  * are there. */
 typedef struct making {
     tk_map number; /* of arguments, by the address of their node, which is the linear's */
+    uint64_t n_args;
     TK_VEC(tk_graph_exec_call) calls;
     TK_VEC(uint32_t) args, vars;
     TK_VEC(int64_t) fixed;
@@ -92,9 +93,17 @@ typedef struct making {
 
 static bool add_arg(making *m, const tolk_uop *node) {
     const uint64_t *known = tk_map_find(&m->number, (uintptr_t)node);
-    uint64_t number = known ? *known : m->number.n;
-    return (known || tk_map_put(&m->number, (uintptr_t)node, number)) &&
-           tk_vec_push(&m->args, (uint32_t)number);
+    uint64_t number = known ? *known : m->n_args;
+    if (!known && !tk_map_put(&m->number, (uintptr_t)node, m->n_args++))
+        return false;
+    return tk_vec_push(&m->args, (uint32_t)number);
+}
+
+/* Behind a slice a node may be another buffer than before it: all get new numbers. */
+static void forget_args(making *m) {
+    const tolk_allocator *al = m->number.al;
+    tk_map_fini(&m->number);
+    tk_map_init(&m->number, al);
 }
 
 static bool add_call(making *m, tk_graph_call *g, const tk_call *c) {
@@ -116,10 +125,13 @@ static bool add_call(making *m, tk_graph_call *g, const tk_call *c) {
 
 static tolk_status make_in(making *m, tk_graph_call *g, const tk_call *calls, size_t n,
                            size_t n_vars, tolk_error *err) {
-    for (size_t i = 0; i < n; i++)
-        if (is_node(&calls[i]) && !add_call(m, g, &calls[i]))
+    for (size_t i = 0; i < n; i++) {
+        if (calls[i].kind == TK_CALL_SLICE)
+            forget_args(m);
+        else if (is_node(&calls[i]) && !add_call(m, g, &calls[i]))
             return tk_status_nomem(err);
-    if (!tk_vec_resize(&g->args, m->number.n) || !tk_vec_resize(&g->vars, n_vars))
+    }
+    if (!tk_vec_resize(&g->args, m->n_args) || !tk_vec_resize(&g->vars, n_vars))
         return tk_status_nomem(err);
     size_t arg = 0, val = 0, at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -135,7 +147,7 @@ static tolk_status make_in(making *m, tk_graph_call *g, const tk_call *calls, si
             val += c->n_vals;
         }
     }
-    return tk_graph_exec_create(g->device, m->calls.at, at, m->number.n, n_vars, &g->exec, err);
+    return tk_graph_exec_create(g->device, m->calls.at, at, m->n_args, n_vars, &g->exec, err);
 }
 
 static tolk_status make(tolk_device *device, const tk_call *calls, size_t n, size_t n_vars,
@@ -148,7 +160,7 @@ static tolk_status make(tolk_device *device, const tk_call *calls, size_t n, siz
     tk_vec_init(&g->kernels, al);
     tk_vec_init(&g->args, al);
     tk_vec_init(&g->vars, al);
-    making m;
+    making m = {.n_args = 0};
     tk_map_init(&m.number, al);
     tk_vec_init(&m.calls, al);
     tk_vec_init(&m.args, al);

@@ -397,6 +397,37 @@ static void test_graphs_over_devices(void **state) {
     tolk_linear_unref(l);
 }
 
+/* A slice in the middle: calls before it see what was bound before it, those behind it its view. */
+static void test_a_slice_in_a_graph(void **state) {
+    (void)state;
+    char text[4096];
+    size_t n = (size_t)snprintf(text, sizeof text, "tolk.uop 1\n");
+    n += (size_t)put_scale(text + n, sizeof text - n, 0, SIZE, "scale", "2");
+    snprintf(text + n, sizeof text - n,
+             "%%20 = const index 128\n%%30 = buffer f32 (%%20) {slot=0}\n"
+             "%%31 = buffer f32 (%%0) {slot=1}\n%%32 = buffer f32 (%%0) {slot=2}\n"
+             "%%33 = buffer f32 (%%0) {slot=3}\n%%39 = slice f32 (%%30, %%0) {count=64}\n"
+             "%%40 = call void (%%11, %%32, %%31)\n%%41 = call void (%%39, %%31, %%30)\n"
+             "%%42 = call void (%%11, %%33, %%31)\n%%43 = linear void (%%40, %%41, %%42)\n"
+             "%%44 = custom_function void (%%43) {name=\"graph\"}\n%%45 = call void (%%44)\n"
+             "%%46 = linear void (%%45)\n");
+    tolk_linear *l = linear_of(&r, text);
+    tolk_exec *e = exec_of(l);
+    for (int i = 0; i < 3; i++) {
+        (void)seed(128, 0, 5);
+        (void)seed(SIZE, 1, (float)i);
+        assert_int_equal(tolk_exec_run(e, NULL, &err), TOLK_OK);
+        check_floats(bound(SIZE, 2), 2 * (float)i);
+        check_floats(bound(SIZE, 3), 10);
+        /* From now on the slot stands for the view. */
+        assert_int_equal(tolk_exec_run(e, NULL, &err), TOLK_OK);
+        check_floats(bound(SIZE, 2), 10);
+        check_floats(bound(SIZE, 3), 10);
+    }
+    tolk_exec_destroy(e);
+    tolk_linear_unref(l);
+}
+
 /* ---- memory ---- */
 
 static void test_a_warm_replay_takes_no_memory(void **state) {
@@ -468,6 +499,7 @@ int main(void) {
         TEST(test_GRAPH_07_a_graph_gives_the_bits_of_its_calls),
         TEST(test_MEM_03_a_graph_keeps_no_input),
         TEST(test_graphs_over_devices),
+        TEST(test_a_slice_in_a_graph),
         cmocka_unit_test(test_a_warm_replay_takes_no_memory),
         TEST(test_out_of_memory_anywhere),
     };
