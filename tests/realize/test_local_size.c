@@ -160,6 +160,7 @@ static void test_errors(void **state) {
 }
 
 typedef struct job {
+    tolk_ctx *ctx;
     tolk_device *device;
     tolk_dims local;
     tolk_status st;
@@ -176,7 +177,7 @@ static void *compile_and_search(void *arg) {
     if (j->st == TOLK_OK)
         j->st = tolk_alloc_f32(j->device, 480, &x, NULL);
     if (j->st == TOLK_OK)
-        j->st = tolk_args_create(r.ctx, &a, NULL);
+        j->st = tolk_args_create(j->ctx, &a, NULL);
     if (j->st == TOLK_OK) {
         (void)tolk_args_buffer(a, 0, y, NULL);
         (void)tolk_args_buffer(a, 1, x, NULL);
@@ -200,7 +201,7 @@ static void test_THR_07_fifty_cold_searches_in_parallel(void **state) {
         job j[THREADS];
         pthread_t t[THREADS];
         for (int k = 0; k < THREADS; k++) {
-            j[k] = (job){.device = r.cpu};
+            j[k] = (job){.ctx = r.ctx, .device = r.cpu};
             assert_int_equal(pthread_create(&t[k], NULL, compile_and_search, &j[k]), 0);
         }
         for (int k = 0; k < THREADS; k++) {
@@ -210,6 +211,30 @@ static void test_THR_07_fifty_cold_searches_in_parallel(void **state) {
             assert_memory_equal(&j[k].local, &j[0].local, sizeof j[0].local);
         }
         rt_close(&r);
+    }
+    assert_true(rt_now() - began < 300);
+}
+
+/* Contexts that share nothing: each finds a block that divides, and all end. */
+static void test_THR_07_cold_searches_of_several_contexts(void **state) {
+    (void)state;
+    enum { RUNS = 25, CONTEXTS = 3 };
+    double began = rt_now();
+    for (int i = 0; i < RUNS; i++) {
+        rt own[CONTEXTS];
+        job j[CONTEXTS];
+        pthread_t t[CONTEXTS];
+        for (int k = 0; k < CONTEXTS; k++) {
+            rt_open(&own[k], NULL, NULL);
+            j[k] = (job){.ctx = own[k].ctx, .device = own[k].cpu};
+            assert_int_equal(pthread_create(&t[k], NULL, compile_and_search, &j[k]), 0);
+        }
+        for (int k = 0; k < CONTEXTS; k++) {
+            pthread_join(t[k], NULL);
+            assert_int_equal(j[k].st, TOLK_OK);
+            check_divides(j[k].local);
+            rt_close(&own[k]);
+        }
     }
     assert_true(rt_now() - began < 300);
 }
@@ -255,6 +280,7 @@ int main(void) {
         TEST(test_one_buffer_as_two_arguments_stays_one),
         TEST(test_errors),
         cmocka_unit_test(test_THR_07_fifty_cold_searches_in_parallel),
+        cmocka_unit_test(test_THR_07_cold_searches_of_several_contexts),
         TEST(test_out_of_memory_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
