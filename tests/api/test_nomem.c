@@ -69,14 +69,15 @@ static tolk_status parse_to_launch(const tolk_allocator *al, void *user) {
     if (st == TOLK_E_NOMEM && !heap->fail_onward) {
         st = once(ctx, w); /* there is memory again */
         if (st)
-            fail_msg("allocation %zu failed, and the next try: %s", heap->fail_at,
+            fail_msg("allocation %zu failed, and the next try: %s", (size_t)heap->fail_at,
                      tolk_status_name(st));
     }
     /* with an entry in the cache and memory that ends now */
     if (!st && tk_test_share() >= 100) {
         tolk_status again = once(ctx, w);
         if (again && again != TOLK_E_NOMEM)
-            fail_msg("allocation %zu fails, then: %s", heap->fail_at, tolk_status_name(again));
+            fail_msg("allocation %zu fails, then: %s", (size_t)heap->fail_at,
+                     tolk_status_name(again));
     }
     if (w->clear)
         (void)tolk_cache_clear(ctx, NULL); /* as far as there is memory for that */

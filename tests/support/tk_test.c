@@ -67,8 +67,8 @@ enum { BLOCK_BYTES = 16, BLOCK_MARK = 0x746f6c6b };
 _Static_assert(sizeof(block) <= BLOCK_BYTES, "blocks stay aligned to 16 bytes");
 
 static bool heap_fails(tk_test_heap *h) {
-    size_t call = ++h->calls;
-    return h->fail_at && (h->fail_onward ? call >= h->fail_at : call == h->fail_at);
+    size_t call = ++h->calls, at = h->fail_at;
+    return at && (h->fail_onward ? call >= at : call == at);
 }
 
 static bool block_is(tk_test_heap *h, const block *b, size_t bytes) {

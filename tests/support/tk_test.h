@@ -63,10 +63,10 @@ size_t tk_test_oom(tk_test_oom_fn fn, void *user);
  * thread may use it. */
 typedef struct tk_test_heap {
     tolk_allocator al;
-    _Atomic size_t calls;  /* allocations and growths so far */
-    size_t fail_at;        /* call that fails, from 1; 0: none */
-    bool fail_onward;      /* and all after it */
-    _Atomic bool bad_size; /* a block was freed or resized with a size it does not have */
+    _Atomic size_t calls;   /* allocations and growths so far */
+    _Atomic size_t fail_at; /* call that fails, from 1; 0: none */
+    bool fail_onward;       /* and all after it */
+    _Atomic bool bad_size;  /* a block was freed or resized with a size it does not have */
     _Atomic size_t live;
 } tk_test_heap;
 void tk_test_heap_init(tk_test_heap *heap);
