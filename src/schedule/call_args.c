@@ -60,12 +60,20 @@ const tolk_uop *tk_call_args_replace(tolk_graph *g, const tolk_uop *linear,
     return ok ? last : no_memory(g);
 }
 
+/* A call of a graph of calls. */
+static bool is_graph(const tolk_uop *u) {
+    return tk_uop_is(u, TK_OP_CALL) && tk_uop_is(u->src[0], TK_OP_CUSTOM_FUNCTION) &&
+           u->src[0]->n_src == 1 && tk_uop_is(u->src[0]->src[0], TK_OP_LINEAR);
+}
+
 tolk_status tk_call_args_flatten(const tolk_uop *linear, tk_walk_list *out) {
     tk_walk_list todo;
     tk_vec_init(&todo, linear->graph->al);
     bool ok = tk_vec_push(&todo, linear);
     while (ok && todo.n) {
         const tolk_uop *u = tk_vec_pop(&todo);
+        if (is_graph(u))
+            u = u->src[0]->src[0];
         if (tk_uop_is(u, TK_OP_LINEAR))
             for (uint32_t i = u->n_src; ok && i-- > 0;)
                 ok = tk_vec_push(&todo, u->src[i]);

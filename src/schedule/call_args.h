@@ -17,7 +17,8 @@ tolk_status tk_call_args_walk(const tolk_uop *linear, tk_walk_list *out);
 const tolk_uop *tk_call_args_replace(tolk_graph *g, const tolk_uop *linear,
                                      const tolk_uop *const *from, const tolk_uop *const *to,
                                      size_t n);
-/* Append the calls of a linear, those of linears in it at their place. Errors: TOLK_E_NOMEM. */
+/* Append the calls of a linear, those of linears and of graphs of calls in it at their place.
+ * Errors: TOLK_E_NOMEM. */
 tolk_status tk_call_args_flatten(const tolk_uop *linear, tk_walk_list *out);
 /* Call fn for each argument that a call may write; those of a graph of calls all are, and the
  * source of a slice. Errors: TOLK_E_NOMEM, those of tk_params_init(). */

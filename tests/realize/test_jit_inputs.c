@@ -133,6 +133,44 @@ static void test_inputs_that_become_one_or_come_apart_are_refused(void **state) 
     tolk_jit_destroy(jit);
 }
 
+/* v = view of in, t = 2 v, out = 2 t + 1, handed over as a graph of these calls. */
+static tolk_status as_graph(void *user, tolk_bindings *to, const tolk_run_args *args,
+                            tolk_error *e) {
+    (void)user;
+    tolk_graph *at;
+    assert_int_equal(tolk_graph_create(r.ctx, &at), TOLK_OK);
+    const tolk_uop *in = f32s(at, 0), *v = f32s(at, 4), *t = f32s(at, 1), *out = f32s(at, 2);
+    const tolk_uop *calls[] = {call(at, slice_of(at, in, 0, N), v, in, NULL),
+                               call(at, twice(at, 0), t, v, NULL),
+                               call(at, twice(at, 1), out, t, NULL)};
+    const tolk_uop *list = list_of(at, calls, 3);
+    const tolk_attr name = {.key = "name", .s = "graph"};
+    const tolk_uop *body = attr_node(at, "custom_function", TOLK_VOID, &list, 1, &name, 1);
+    const tolk_uop *graph = attr_node(at, "call", TOLK_VOID, &body, 1, NULL, 0);
+    tolk_status st = hand_over(to, at, &graph, 1, NULL, 0, args, e);
+    tolk_graph_destroy(at);
+    return st;
+}
+
+static void test_graphs_that_are_handed_over_are_their_calls(void **state) {
+    (void)state;
+    const tolk_uop *in = f32s(g, 0), *t = f32s(g, 1), *out = f32s(g, 2);
+    tolk_jit *jit = jit_of(as_graph, NULL, NULL);
+    seed(t, NULL, 0);
+    seed(out, NULL, 0);
+    for (int i = 0; i < 5; i++) { /* a view of the input is no memory of its own */
+        seed(in, NULL, (float)i);
+        run_ok(jit, &in, 1);
+        check_floats(bound(out), 4 * (float)i + 1);
+    }
+    /* What is written in the graph is no input. */
+    assert_int_equal(run(jit, &t, 1), TOLK_E_ALIAS);
+    assert_int_equal(run(jit, &out, 1), TOLK_E_ALIAS);
+    check_floats(bound(out), 17);
+    check_floats(bound(t), 8);
+    tolk_jit_destroy(jit);
+}
+
 /* ---- variables ---- */
 
 static tolk_status of_n(void *user, tolk_bindings *to, const tolk_run_args *args, tolk_error *e) {
@@ -227,6 +265,7 @@ int main(void) {
         TEST(test_GRAPH_05_inputs_of_another_size_are_refused),
         TEST(test_GRAPH_01_a_result_that_is_fed_back_is_refused),
         TEST(test_inputs_that_become_one_or_come_apart_are_refused),
+        TEST(test_graphs_that_are_handed_over_are_their_calls),
         TEST(test_SYM_01_each_replay_has_its_own_value),
         TEST(test_a_variable_that_a_replay_cannot_know_is_refused),
     };
