@@ -455,7 +455,8 @@ TOLK_API tolk_status tolk_realize_linear(tolk_bindings *bindings, tolk_linear *l
 
 /* tolk_schedule(), then tolk_realize_linear() with its variables and those of args, which may not
  * differ. What stays as it is beside `held` and what is bound: BUFFERs among the arguments of a
- * CALL; of a SINK those with slots from 0 on, and those whose states it gathers. */
+ * CALL; of a SINK those with slots from 0 on, and those whose states it gathers. What is memory of
+ * the one call is gone when it returns. */
 TOLK_API tolk_status tolk_realize(tolk_bindings *bindings, const tolk_uop *sink,
                                   const tolk_uop *const *held, size_t n_held,
                                   const tolk_realize_opts *opts, const tolk_run_args *args,

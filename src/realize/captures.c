@@ -116,7 +116,8 @@ static tolk_status hold_bound(tolk_bindings *b, const tolk_linear *linear, tk_wa
 }
 
 static tolk_status run_planned(const tk_captured *x, const tolk_run_args *args, tk_walk_list *nodes,
-                               tk_walk_list *held, tk_walk_list *arenas, tolk_error *err) {
+                               tk_walk_list *held, tk_walk_list *arenas, bool again,
+                               tolk_error *err) {
     for (size_t i = 0; i < x->n_held; i++)
         if (!tk_vec_push(held, x->held[i]))
             return tk_status_nomem(err);
@@ -127,7 +128,7 @@ static tolk_status run_planned(const tk_captured *x, const tolk_run_args *args, 
     tolk_linear *planned;
     TK_TRY(tk_schedules_plan(x->linear, held->at, held->n, arenas, &planned, err));
     tolk_status st;
-    if (planned == x->linear) {
+    if (planned == x->linear && again) {
         st = tolk_run_linear(x->bindings, planned, x->opts, args, err);
     } else {
         tolk_exec *exec = NULL;
@@ -142,6 +143,26 @@ static tolk_status run_planned(const tk_captured *x, const tolk_run_args *args, 
     return st;
 }
 
+tolk_status tk_captures_realize(tolk_bindings *b, tolk_linear *linear, const tolk_uop *const *held,
+                                size_t n_held, const tolk_realize_opts *opts,
+                                const tolk_run_args *args, bool again, tolk_error *err) {
+    tolk_ctx *ctx = b->ctx;
+    tk_captured x = {
+        b, linear, held, n_held, opts, args ? args->vars : NULL, args ? args->n_vars : 0};
+    tk_capture c;
+    if (tk_capture_find(ctx, &c))
+        return hand_over(&c, &x, args, err);
+    tk_walk_list nodes, all, arenas;
+    tk_vec_init(&nodes, &ctx->al);
+    tk_vec_init(&all, &ctx->al);
+    tk_vec_init(&arenas, &ctx->al);
+    tolk_status st = run_planned(&x, args, &nodes, &all, &arenas, again, err);
+    tk_vec_fini(&arenas);
+    tk_vec_fini(&all);
+    tk_vec_fini(&nodes);
+    return st;
+}
+
 tolk_status tolk_realize_linear(tolk_bindings *bindings, tolk_linear *linear,
                                 const tolk_uop *const *held, size_t n_held,
                                 const tolk_realize_opts *opts, const tolk_run_args *args,
@@ -151,19 +172,5 @@ tolk_status tolk_realize_linear(tolk_bindings *bindings, tolk_linear *linear,
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "%s: bindings, linear or held is NULL",
                               call);
     TK_TRY(tk_resolve_check_args(call, args, err));
-    tolk_ctx *ctx = bindings->ctx;
-    tk_captured x = {
-        bindings, linear, held, n_held, opts, args ? args->vars : NULL, args ? args->n_vars : 0};
-    tk_capture c;
-    if (tk_capture_find(ctx, &c))
-        return hand_over(&c, &x, args, err);
-    tk_walk_list nodes, all, arenas;
-    tk_vec_init(&nodes, &ctx->al);
-    tk_vec_init(&all, &ctx->al);
-    tk_vec_init(&arenas, &ctx->al);
-    tolk_status st = run_planned(&x, args, &nodes, &all, &arenas, err);
-    tk_vec_fini(&arenas);
-    tk_vec_fini(&all);
-    tk_vec_fini(&nodes);
-    return st;
+    return tk_captures_realize(bindings, linear, held, n_held, opts, args, true, err);
 }

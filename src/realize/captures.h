@@ -19,4 +19,10 @@ typedef struct tk_captured {
     size_t n_vars;
 } tk_captured;
 
+/* tolk_realize_linear(), of arguments that were checked. again: the linear may come again; false:
+ * no exec is kept for it. */
+tolk_status tk_captures_realize(tolk_bindings *b, tolk_linear *linear, const tolk_uop *const *held,
+                                size_t n_held, const tolk_realize_opts *opts,
+                                const tolk_run_args *args, bool again, tolk_error *err);
+
 #endif

@@ -12,7 +12,7 @@
 #include "ir/key.h"
 #include "ir/verify.h"
 #include "realize/bindings.h"
-#include "realize/linear.h"
+#include "realize/captures.h"
 #include "realize/realize.h"
 #include "realize/resolve.h"
 #include "realize/schedule_cache.h"
@@ -109,23 +109,24 @@ void tolk_vars_destroy(tolk_vars *vars) {
 /* ---- tolk_schedule ---- */
 
 static tolk_status make_list(tolk_ctx *ctx, tolk_graph *g, const tolk_uop *sink,
-                             const tolk_uop **list, tk_with_vars_values *values, tolk_error *err) {
+                             const tolk_uop **list, tk_with_vars_values *values, tk_walk_list *own,
+                             tolk_error *err) {
     ordering o = {.ctx = ctx};
     TK_TRY(tk_import(g, sink, &o.root, err));
     /* What has no graph of calls at its root is not looked for in the cache. */
     if (!tk_check_is_states(o.root) &&
         !(tk_check_calls_list(o.root) && tk_check_is_states(o.root->src[0])))
         TK_TRY(verify(&o, err));
-    return tk_with_vars(g, o.root, find_order, &o, list, values, err);
+    return tk_with_vars(g, o.root, find_order, &o, list, values, own, err);
 }
 
 /* g becomes the linear's, also on failure. */
 static tolk_status make_linear(tolk_ctx *ctx, tolk_graph *g, const tolk_uop *sink,
                                tk_with_vars_values *values, tolk_linear **linear, tolk_vars **vars,
-                               tolk_error *err) {
+                               tk_walk_list *own, tolk_error *err) {
     const tolk_uop *list;
     tolk_vars *made = NULL;
-    tolk_status st = make_list(ctx, g, sink, &list, values, err);
+    tolk_status st = make_list(ctx, g, sink, &list, values, own, err);
     if (st == TOLK_OK)
         st = make_vars(ctx, values, &made, err);
     if (st != TOLK_OK) {
@@ -140,20 +141,26 @@ static tolk_status make_linear(tolk_ctx *ctx, tolk_graph *g, const tolk_uop *sin
     return st;
 }
 
-tolk_status tolk_schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_linear **linear,
-                          tolk_vars **vars, tolk_error *err) {
-    if (!ctx || !sink || !linear || !vars)
-        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                              "tolk_schedule: ctx, sink, linear or vars is NULL");
+/* own: gets the BUFFERs that are memory of this call alone, of the linear's graph; may be NULL. */
+static tolk_status schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_linear **linear,
+                            tolk_vars **vars, tk_walk_list *own, tolk_error *err) {
     tk_realize_here(ctx);
     tolk_graph *g;
     if (tk_graph_create(ctx, &g) != TOLK_OK)
         return tk_status_nomem(err);
     tk_with_vars_values values;
     tk_vec_init(&values, &ctx->al);
-    tolk_status st = make_linear(ctx, g, sink, &values, linear, vars, err);
+    tolk_status st = make_linear(ctx, g, sink, &values, linear, vars, own, err);
     tk_vec_fini(&values);
     return st;
+}
+
+tolk_status tolk_schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_linear **linear,
+                          tolk_vars **vars, tolk_error *err) {
+    if (!ctx || !sink || !linear || !vars)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                              "tolk_schedule: ctx, sink, linear or vars is NULL");
+    return schedule(ctx, sink, linear, vars, NULL, err);
 }
 
 /* ---- tolk_realize ---- */
@@ -243,34 +250,47 @@ static tolk_status hold_all(const tolk_uop *sink, const tolk_uop *const *more, s
     return st == TOLK_OK ? st : tk_status_nomem(err);
 }
 
+/* Merged variables, held buffers, the run. own: see schedule(). */
+static tolk_status run(tolk_bindings *b, tolk_linear *linear, const tolk_vars *vars,
+                       const tk_walk_list *held, const tk_walk_list *own,
+                       const tolk_realize_opts *opts, const tolk_run_args *args, tolk_error *err) {
+    tolk_run_args all = TOLK_RUN_INIT;
+    var_list values;
+    if (args)
+        all = *args;
+    tk_vec_init(&values, &b->ctx->al);
+    tolk_status st = merge_vars(vars, args, &values, err);
+    if (st == TOLK_OK) {
+        all.vars = values.at;
+        all.n_vars = values.n;
+        st = tk_captures_realize(b, linear, held->at, held->n, opts, &all, false, err);
+    }
+    for (size_t i = 0; i < own->n; i++) /* what is queued keeps their memory */
+        tolk_bindings_remove(b, own->at[i]);
+    tk_vec_fini(&values);
+    return st;
+}
+
 tolk_status tolk_realize(tolk_bindings *bindings, const tolk_uop *sink, const tolk_uop *const *held,
                          size_t n_held, const tolk_realize_opts *opts, const tolk_run_args *args,
                          tolk_error *err) {
     static const char call[] = "tolk_realize";
-    tolk_run_args run = TOLK_RUN_INIT;
     if (!bindings || !sink || (n_held && !held))
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "%s: bindings, sink or held is NULL",
                               call);
     TK_TRY(tk_resolve_check_args(call, args, err));
     tolk_ctx *ctx = bindings->ctx;
-    tolk_linear *linear;
-    tolk_vars *vars;
-    TK_TRY(tolk_schedule(ctx, sink, &linear, &vars, err));
-    tk_walk_list all;
-    var_list values;
+    tolk_linear *linear = NULL;
+    tolk_vars *vars = NULL;
+    tk_walk_list all, own;
     tk_vec_init(&all, &ctx->al);
-    tk_vec_init(&values, &ctx->al);
+    tk_vec_init(&own, &ctx->al);
     tolk_status st = hold_all(sink, held, n_held, &all, err);
     if (st == TOLK_OK)
-        st = merge_vars(vars, args, &values, err);
-    if (st == TOLK_OK) {
-        if (args)
-            run = *args;
-        run.vars = values.at;
-        run.n_vars = values.n;
-        st = tolk_realize_linear(bindings, linear, all.at, all.n, opts, &run, err);
-    }
-    tk_vec_fini(&values);
+        st = schedule(ctx, sink, &linear, &vars, &own, err);
+    if (st == TOLK_OK)
+        st = run(bindings, linear, vars, &all, &own, opts, args, err);
+    tk_vec_fini(&own);
     tk_vec_fini(&all);
     tolk_vars_destroy(vars);
     tolk_linear_unref(linear);

@@ -35,6 +35,7 @@ typedef struct work {
     tk_walk_list calls;  /* the result */
     tk_walk_map ordered; /* SINK -> LINEAR + 1 */
     size_t steps;
+    tk_walk_list *made; /* may be NULL */
     TK_VEC(step) stack;
     tk_walk_list src;
 } work;
@@ -219,7 +220,9 @@ static tolk_status new_buffer(const work *w, const tolk_uop *u, const tolk_uop *
                         tk_uop_attr(u, TK_A_BUFFER_DYNAMIC),
                         tk_uop_attr(u, TK_A_BUFFER_DEVICE)};
     *out = tk_uop(w->g, TK_OP_BUFFER, u->dtype, u->src, u->n_src, attrs);
-    return *out ? TOLK_OK : graph_failed(w);
+    if (!*out)
+        return graph_failed(w);
+    return !w->made || tk_vec_push(w->made, *out) ? TOLK_OK : no_memory(w);
 }
 
 /* From which source on a node's sources are of the same call; n_src: none is. */
@@ -336,7 +339,7 @@ static tolk_status share(const work *w, const tolk_uop *call, bool *out) {
 
 /* ---- lists ---- */
 
-static tolk_status order(work *w, const tolk_uop *sink, bool again, const tolk_uop **list) {
+static tolk_status find_order(work *w, const tolk_uop *sink, bool again, const tolk_uop **list) {
     uint32_t known = tk_walk_map_get(&w->ordered, sink->id);
     if (known) {
         *list = w->g->nodes.at[known - 1];
@@ -356,9 +359,9 @@ static tolk_status list_of_call(work *w, const tolk_uop *call, const tolk_uop **
     TK_TRY(share(w, call, &shared));
     if (shared) {
         TK_TRY(body_of_call(w, body, call, &body));
-        return order(w, body, false, out);
+        return find_order(w, body, false, out);
     }
-    TK_TRY(order(w, body, true, &body));
+    TK_TRY(find_order(w, body, true, &body));
     return body_of_call(w, body, call, out);
 }
 
@@ -397,7 +400,7 @@ static tolk_status add_calls(work *w) {
 static tolk_status open_root(work *w, const tolk_uop *root) {
     const tolk_uop *list;
     if (tk_check_is_states(root)) {
-        TK_TRY(order(w, root, true, &list));
+        TK_TRY(find_order(w, root, true, &list));
     } else if (tk_check_calls_list(root)) {
         TK_TRY(check_args(w, root));
         TK_TRY(list_of_call(w, root, &list));
@@ -425,8 +428,9 @@ static tolk_status make(work *w, const tolk_uop *root, binds *from, const tolk_u
 }
 
 tolk_status tk_with_vars(tolk_graph *g, const tolk_uop *root, tk_with_vars_order order, void *user,
-                         const tolk_uop **list, tk_with_vars_values *values, tolk_error *err) {
-    work w = {.g = g, .al = g->al, .order = order, .user = user, .err = err};
+                         const tolk_uop **list, tk_with_vars_values *values, tk_walk_list *made,
+                         tolk_error *err) {
+    work w = {.g = g, .al = g->al, .order = order, .user = user, .err = err, .made = made};
     binds from;
     tk_vec_init(&from, w.al);
     tk_vec_init(&w.frames, w.al);

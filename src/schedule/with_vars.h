@@ -37,13 +37,15 @@ typedef tolk_status (*tk_with_vars_order)(void *user, tolk_graph *g, const tolk_
  * kernel of the list has, once, in the order in which they are met; the others are dropped. Source:
  * section 1.11 of the notes on tinygrad's schedule.
  *   order: called with no BIND below sink; NULL: tk_create_schedule().
- * Owner:   g, which is root's. values: initialized by the caller.
+ *   made: gets the new BUFFERs; may be NULL.
+ * Owner:   g, which is root's. values, made: initialized by the caller.
  * Errors:  TOLK_E_VERIFY (root is something else, an argument is no buffer and no variable, a call
  *          where none is expected), TOLK_E_DTYPE (an argument is of another dtype than its param),
  *          TOLK_E_ARG (a variable has two values), TOLK_E_UNSUPPORTED (its value is no constant),
  *          TOLK_E_LIMIT (too many calls), TOLK_E_NOMEM, those of order; g keeps no error.
  */
 tolk_status tk_with_vars(tolk_graph *g, const tolk_uop *root, tk_with_vars_order order, void *user,
-                         const tolk_uop **list, tk_with_vars_values *values, tolk_error *err);
+                         const tolk_uop **list, tk_with_vars_values *values, tk_walk_list *made,
+                         tolk_error *err);
 
 #endif

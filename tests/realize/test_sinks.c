@@ -321,6 +321,28 @@ static void test_a_call_is_run_and_leaves_its_arguments(void **state) {
     check_floats(bound(b, buf(g, 7)), 27);
 }
 
+/* Memory of a call goes with it, also where no arena held it: nothing was planned, or a call reads
+ * it before one wrote it. */
+static void test_memory_of_a_call_goes_with_it(void **state) {
+    (void)state;
+    const tolk_uop *x = buf(g, 1), *y = buf(g, 0), *p = param(g, 0), *q = param(g, 1);
+    const tolk_uop *unwritten = LINEAR(g, mix(g, 0, p, buf(g, 3), q));
+    seed(b, x, N, 1);
+    for (int i = 0; i < 2; i++) {
+        setenv("TOLK_MEMORY_PLAN", "0", 1);
+        realize(CALL(g, body_in(g), y, x, bind(g, "n", 5)), NULL);
+        unsetenv("TOLK_MEMORY_PLAN");
+        check_floats(bound(b, y), 14);
+        assert_int_equal(strangers(), 0);
+        realize(CALL(g, unwritten, y, x), NULL);
+        assert_int_equal(strangers(), 0);
+        const tolk_uop *fails =
+            CALL(g, LINEAR(g, mix(g, 1, p, q, buf(g, 3)), add(g, "n", p, q)), y, x);
+        assert_int_equal(tolk_realize(b, fails, NULL, 0, NULL, NULL, &err), TOLK_E_UNBOUND);
+        assert_int_equal(strangers(), 0);
+    }
+}
+
 /* [!] of section 1.11: a graph without a call around it would lose its user's buffers. */
 static void test_a_sink_alone_leaves_the_buffers_of_its_user(void **state) {
     (void)state;
@@ -900,6 +922,7 @@ int main(void) {
         IN_CONTEXT(test_wrong_calls_are_refused),
         IN_CONTEXT(test_a_linear_with_calls_of_calls_says_who_makes_calls_of_them),
         IN_CONTEXT(test_a_call_is_run_and_leaves_its_arguments),
+        IN_CONTEXT(test_memory_of_a_call_goes_with_it),
         IN_CONTEXT(test_a_sink_alone_leaves_the_buffers_of_its_user),
         IN_CONTEXT(test_what_the_caller_names_stays),
         IN_CONTEXT(test_variables_of_the_run_and_of_binds_are_one),

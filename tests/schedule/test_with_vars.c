@@ -67,7 +67,7 @@ static result with_vars(tolk_graph *g, const tolk_uop *root) {
     result r = {.err = TOLK_ERROR_INIT};
     assert_non_null(root);
     tk_vec_init(&r.values, g->al);
-    r.st = tk_with_vars(g, root, NULL, NULL, &r.list, &r.values, &r.err);
+    r.st = tk_with_vars(g, root, NULL, NULL, &r.list, &r.values, NULL, &r.err);
     assert_false(tk_graph_failed(g));
     return r;
 }
@@ -450,7 +450,8 @@ static asked ask(tolk_graph *g, const tolk_uop *root, const char *names) {
     asked a = {0};
     result r = {.err = TOLK_ERROR_INIT};
     tk_vec_init(&r.values, g->al);
-    assert_int_equal(tk_with_vars(g, root, note_order, &a, &r.list, &r.values, &r.err), TOLK_OK);
+    assert_int_equal(tk_with_vars(g, root, note_order, &a, &r.list, &r.values, NULL, &r.err),
+                     TOLK_OK);
     assert_order(r.list, names);
     tk_vec_fini(&r.values);
     return a;
@@ -525,8 +526,9 @@ static tolk_status little_memory(const tolk_allocator *al, void *user) {
     const tolk_uop *inner = SINK(g, AFTER(g, p, WITH(g, "n", p, bind(g, "n", 3))));
     const tolk_uop *body = LIST(g, CALL(g, "k", t, p), APPLY(g, inner, t), APPLY(g, inner, p));
     const tolk_uop *root = APPLY(g, body, f32s(g, 0, 4), bind(g, "n", 3));
-    tolk_status st = tk_graph_failed(g) ? g->error.code
-                                        : tk_with_vars(g, root, NULL, NULL, &list, &values, NULL);
+    tolk_status st = tk_graph_failed(g)
+                         ? g->error.code
+                         : tk_with_vars(g, root, NULL, NULL, &list, &values, NULL, NULL);
     if (st == TOLK_OK)
         assert_true(values.n == 1 && list->n_src == 3);
     assert_true(st != TOLK_OK || !tk_graph_failed(g));
