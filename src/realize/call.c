@@ -5,6 +5,7 @@
 #include "ir/check.h"
 #include "ir/params.h"
 #include "ir/walk.h"
+#include "realize/copy.h"
 #include "realize/graph_call.h"
 #include "realize/multi.h"
 #include "realize/realize.h"
@@ -351,7 +352,7 @@ tolk_status tk_call_resolve(tk_call *c, tolk_bindings *b, const tolk_uop *const 
     return make_shards(c, n, b, load, user, err);
 }
 
-static tolk_status launch(tk_call *c, tolk_error *err) {
+static tolk_status launch(tk_call *c, bool awaited, tolk_error *err) {
     size_t bound = 0;
     tolk_error why = TOLK_ERROR_INIT;
     tolk_status st = TOLK_OK;
@@ -362,7 +363,8 @@ static tolk_status launch(tk_call *c, tolk_error *err) {
     }
     size_t gone = 0;
     while (st == TOLK_OK && gone < bound) {
-        st = tk_kernel_go(c->shards[gone].kernel, &c->shards[gone].bound, &why);
+        st = tk_kernel_go(c->shards[gone].kernel, &c->shards[gone].bound,
+                          awaited && gone + 1 == bound, &why);
         gone++;
     }
     for (size_t j = gone; j < bound; j++)
@@ -370,22 +372,23 @@ static tolk_status launch(tk_call *c, tolk_error *err) {
     return st == TOLK_OK ? TOLK_OK : tk_call_failed(c, st, &why, err);
 }
 
-static tolk_status copy(const tk_call *c, tolk_error *err) {
+static tolk_status copy(const tk_call *c, bool awaited, tolk_error *err) {
     for (size_t j = 0; j < c->n_shards; j++) {
         tolk_error why = TOLK_ERROR_INIT;
-        tolk_status st = tolk_buffer_copy(c->shards[j].bufs[0], c->shards[j].bufs[1], &why);
+        tolk_status st = tk_copy_buffers(c->shards[j].bufs[0], c->shards[j].bufs[1],
+                                         awaited && j + 1 == c->n_shards, &why);
         if (st != TOLK_OK)
             return tk_call_failed(c, st, &why, err);
     }
     return TOLK_OK;
 }
 
-tolk_status tk_call_run(tk_call *c, tolk_error *err) {
+tolk_status tk_call_run(tk_call *c, bool awaited, tolk_error *err) {
     switch (c->kind) {
     case TK_CALL_LAUNCH:
-        return launch(c, err);
+        return launch(c, awaited, err);
     case TK_CALL_COPY:
-        return copy(c, err);
+        return copy(c, awaited, err);
     default:
         return TOLK_OK;
     }

@@ -85,9 +85,10 @@ typedef tolk_status (*tk_call_load_fn)(void *user, const tolk_uop *program, tolk
 tolk_status tk_call_resolve(tk_call *c, tolk_bindings *b, const tolk_uop *const *inputs,
                             size_t n_inputs, tk_call_load_fn load, void *user, tolk_error *err);
 /* Run it: the shards' scalars are set in bound.vals. All shards are checked before the first one is
- * handed over, and none is waited for. Errors: those of tolk_kernel_run() and tolk_buffer_copy(),
+ * handed over. awaited: the caller waits for it right away, so the last one may run on this thread;
+ * else none is waited for. Errors: those of tolk_kernel_run() and tolk_buffer_copy(),
  * naming the call. */
-tolk_status tk_call_run(tk_call *c, tolk_error *err);
+tolk_status tk_call_run(tk_call *c, bool awaited, tolk_error *err);
 /* "call 3 (...): " before a message that is there. Returns st. */
 tolk_status tk_call_failed(const tk_call *c, tolk_status st, const tolk_error *why,
                            tolk_error *err);

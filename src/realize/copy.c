@@ -213,7 +213,7 @@ static void release_move(void *arg) {
     tk_alloc_free(al, m, sizeof *m);
 }
 
-static tolk_status submit(const move *like, const char *label, tolk_error *err) {
+static tolk_status submit(const move *like, const char *label, bool awaited, tolk_error *err) {
     tolk_ctx *ctx = like->dst_device->ctx;
     tk_queue *q = queue_of(like->dst_device);
     tk_piece dst = like->dst, src = like->src;
@@ -223,7 +223,7 @@ static tolk_status submit(const move *like, const char *label, tolk_error *err) 
                      {src.memory, src.offset, src.offset + src.bytes, false}};
     size_t n = src.memory ? 2 : 1;
     bool bounce = needs_bounce(like);
-    if (dst.bytes <= SMALL && !bounce && tk_memory_enter(ctx, uses, n, q)) {
+    if ((dst.bytes <= SMALL || awaited) && !bounce && tk_memory_enter(ctx, uses, n, q)) {
         tolk_error own = TOLK_ERROR_INIT;
         err = err ? err : &own;
         tolk_status st = move_bytes(like, err);
@@ -251,21 +251,27 @@ static tolk_status submit(const move *like, const char *label, tolk_error *err) 
     return st;
 }
 
-tolk_status tk_copy_pieces(tolk_device *dst_device, const tk_piece *dst, tolk_device *src_device,
-                           const tk_piece *src, tolk_error *err) {
+static tolk_status copy_pieces(tolk_device *dst_device, const tk_piece *dst,
+                               tolk_device *src_device, const tk_piece *src, bool awaited,
+                               tolk_error *err) {
     TK_ASSERT(dst->bytes == src->bytes);
     if (dst_device->ctx != src_device->ctx)
         return tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
                               "a copy from a device of another context");
     move m = {.dst_device = dst_device, .src_device = src_device, .dst = *dst, .src = *src};
-    TK_TRY(submit(&m, "copy", err));
+    TK_TRY(submit(&m, "copy", awaited, err));
     tk_counters_add(dst_device->ctx, TK_COUNT_COPIES, 1);
     return TOLK_OK;
 }
 
+tolk_status tk_copy_pieces(tolk_device *dst_device, const tk_piece *dst, tolk_device *src_device,
+                           const tk_piece *src, tolk_error *err) {
+    return copy_pieces(dst_device, dst, src_device, src, false, err);
+}
+
 tolk_status tk_copy_zero(tolk_device *device, const tk_piece *piece, tolk_error *err) {
     move m = {.dst_device = device, .dst = *piece};
-    return submit(&m, "zero", err);
+    return submit(&m, "zero", false, err);
 }
 
 static tolk_status check_pair(const tolk_buffer_info *d, const tolk_buffer_info *s,
@@ -285,7 +291,7 @@ static tolk_status check_pair(const tolk_buffer_info *d, const tolk_buffer_info 
     return TOLK_OK;
 }
 
-tolk_status tolk_buffer_copy(tolk_buffer *dst, tolk_buffer *src, tolk_error *err) {
+tolk_status tk_copy_buffers(tolk_buffer *dst, tolk_buffer *src, bool awaited, tolk_error *err) {
     if (!dst || !src)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_buffer_copy: a buffer is NULL");
     tolk_buffer_info d, s;
@@ -302,8 +308,12 @@ tolk_status tolk_buffer_copy(tolk_buffer *dst, tolk_buffer *src, tolk_error *err
             st = tk_buffer_piece(dst, "tolk_buffer_copy: dst", &to, err);
     }
     if (st == TOLK_OK)
-        st = tk_copy_pieces(d.device, &to, s.device, &from, err);
+        st = copy_pieces(d.device, &to, s.device, &from, awaited, err);
     tk_piece_drop(&to);
     tk_piece_drop(&from);
     return st;
+}
+
+tolk_status tolk_buffer_copy(tolk_buffer *dst, tolk_buffer *src, tolk_error *err) {
+    return tk_copy_buffers(dst, src, false, err);
 }

@@ -61,6 +61,7 @@ struct tolk_exec {
     uint64_t generation;
     TK_VEC(const tolk_uop *) inputs; /* the bindings' nodes */
     TK_VEC(tolk_device *) devices;   /* that calls are on, each once */
+    size_t last;                     /* behind the last call that is on one */
     bool needs_position, has_shards; /* a call on one device, on several, asks for _device_num */
 };
 
@@ -388,6 +389,8 @@ static tolk_device *device_of(const tk_call *c, size_t j) {
 static tolk_status note_call(tolk_exec *e, const tk_call *c, tolk_error *err) {
     for (size_t j = 0; j < c->n_shards; j++)
         TK_TRY(add_device(e, device_of(c, j), err));
+    if (c->n_shards)
+        e->last = (size_t)(c - e->calls.at) + 1;
     for (size_t v = 0; c->kind == TK_CALL_LAUNCH && v < c->n_vals; v++)
         if (c->vals[v].from == TK_CALL_POSITION)
             *(c->is_multi ? &e->has_shards : &e->needs_position) = true;
@@ -410,7 +413,7 @@ static tolk_status resolve_all(tolk_exec *e, const tolk_run_args *args, tolk_err
     tolk_bindings *b = e->bindings;
     size_t n = args ? args->n_inputs : 0;
     const tolk_uop *const *inputs = args ? args->inputs : NULL;
-    e->devices.n = 0;
+    e->devices.n = e->last = 0;
     e->needs_position = e->has_shards = false;
     if (!tk_vec_resize(&e->inputs, n))
         return tk_status_nomem(err);
@@ -590,13 +593,13 @@ static void tell(const tolk_exec *e, const tk_call *c, uint64_t ns) {
            more, t / 1000, flops / t, bytes / t);
 }
 
-static tolk_status run_call(tolk_exec *e, tk_call *c, bool debug, tolk_error *err) {
+static tolk_status run_call(tolk_exec *e, tk_call *c, bool awaited, bool debug, tolk_error *err) {
     if (c->kind == TK_CALL_LAUNCH)
         set_scalars(e, c);
     if (!debug || c->kind == TK_CALL_SLICE || c->kind == TK_CALL_GRAPH)
-        return tk_call_run(c, err);
+        return tk_call_run(c, awaited, err);
     uint64_t start = tk_phases_now_ns();
-    TK_TRY(tk_call_run(c, err));
+    TK_TRY(tk_call_run(c, awaited, err));
     for (size_t j = 0; j < c->n_shards; j++)
         TK_TRY(tolk_device_await(device_of(c, j), err));
     tell(e, c, tk_phases_now_ns() - start);
@@ -604,14 +607,15 @@ static tolk_status run_call(tolk_exec *e, tk_call *c, bool debug, tolk_error *er
 }
 
 /* All calls of a graph as one command. */
-static tolk_status run_graph(tolk_exec *e, const tk_call *c, bool debug, tolk_error *err) {
+static tolk_status run_graph(tolk_exec *e, const tk_call *c, bool awaited, bool debug,
+                             tolk_error *err) {
     tolk_error why = TOLK_ERROR_INIT;
     tolk_device *device = tk_graph_call_device(c->graph);
     int64_t *vars = tk_graph_call_vars(c->graph);
     for (size_t v = 0; v < e->vars.n; v++)
         vars[v] = e->vars.at[v].value;
     uint64_t start = debug ? tk_phases_now_ns() : 0;
-    tolk_status st = tk_graph_call_run(c->graph, &why);
+    tolk_status st = tk_graph_call_run(c->graph, awaited, &why);
     if (st != TOLK_OK)
         return tk_call_failed(c, st, &why, err);
     if (!debug)
@@ -623,18 +627,20 @@ static tolk_status run_graph(tolk_exec *e, const tk_call *c, bool debug, tolk_er
 }
 
 static tolk_status run_calls(tolk_exec *e, const tolk_run_args *args, tolk_error *err) {
-    bool debug = e->bindings->ctx->debug >= 2;
+    bool debug = e->bindings->ctx->debug >= 2, wait = args->wait || debug;
     TK_TRY(read_variables(e, args, err));
     for (size_t i = 0; i < e->calls.n; i++) {
         tk_call *c = &e->calls.at[i];
-        if (c->graph) {
-            TK_TRY(run_graph(e, c, debug, err));
-            i += c->n_inner;
-        } else {
-            TK_TRY(run_call(e, c, debug, err));
-        }
+        size_t next = i + 1 + (c->graph ? c->n_inner : 0);
+        /* Nothing that would go on beside it follows. */
+        bool awaited = wait && (e->devices.n == 1 || next >= e->last);
+        if (c->graph)
+            TK_TRY(run_graph(e, c, awaited, debug, err));
+        else
+            TK_TRY(run_call(e, c, awaited, debug, err));
+        i = next - 1;
     }
-    return args->wait || debug ? await(e, err) : TOLK_OK;
+    return wait ? await(e, err) : TOLK_OK;
 }
 
 static tolk_status run(tolk_exec *e, const tolk_run_args *args, tolk_error *err) {

@@ -209,10 +209,10 @@ tolk_status tk_graph_call_bind(tk_graph_call **g, const tk_call *calls, size_t n
 
 /* ---- running ---- */
 
-tolk_status tk_graph_call_run(tk_graph_call *g, tolk_error *err) {
+tolk_status tk_graph_call_run(tk_graph_call *g, bool awaited, tolk_error *err) {
     tolk_ctx *ctx = g->device->ctx;
     uint64_t records = tk_graph_exec_records(g->exec);
-    tolk_status st = tk_graph_exec_run(g->exec, g->args.at, g->vars.at, err);
+    tolk_status st = tk_graph_exec_run(g->exec, g->args.at, g->vars.at, awaited, err);
     tk_counters_add(ctx, TK_COUNT_GRAPH_RECORDS, tk_graph_exec_records(g->exec) - records);
     if (st != TOLK_OK)
         return st;

@@ -24,7 +24,8 @@ void tk_graph_call_destroy(tk_graph_call *g); /* NULL does nothing; what is unde
 tolk_device *tk_graph_call_device(const tk_graph_call *g);
 /* The values of the variables for the next run, to be set. */
 int64_t *tk_graph_call_vars(tk_graph_call *g);
-/* Run it with the buffers that were bound, which are still there. Errors: as tk_graph_exec_run. */
-tolk_status tk_graph_call_run(tk_graph_call *g, tolk_error *err);
+/* Run it with the buffers that were bound, which are still there. awaited, errors: as
+ * tk_graph_exec_run. */
+tolk_status tk_graph_call_run(tk_graph_call *g, bool awaited, tolk_error *err);
 
 #endif

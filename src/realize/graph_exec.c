@@ -716,11 +716,13 @@ static tolk_status submit(tk_graph_exec *g, instance *x, tolk_error *err) {
     return st;
 }
 
-/* Run it here if it is small and the queue idle: *ran. */
-static tolk_status run_here(const tk_graph_exec *g, const instance *x, bool *ran, tolk_error *err) {
+/* Run it here if the queue is idle and it is small, or the caller waits for it anyway: *ran. */
+static tolk_status run_here(const tk_graph_exec *g, const instance *x, bool awaited, bool *ran,
+                            tolk_error *err) {
     const tk_graph_ops *ops = g->device->backend->graph;
     tk_queue *q = tk_device_state_of(g->device)->queue;
-    *ran = ops->is_small(x->graph) && tk_memory_enter(g->device->ctx, x->uses, x->n_uses, q);
+    *ran = (awaited || ops->is_small(x->graph)) &&
+           tk_memory_enter(g->device->ctx, x->uses, x->n_uses, q);
     if (!*ran)
         return TOLK_OK;
     tolk_error own = TOLK_ERROR_INIT;
@@ -732,7 +734,7 @@ static tolk_status run_here(const tk_graph_exec *g, const instance *x, bool *ran
 }
 
 tolk_status tk_graph_exec_run(tk_graph_exec *g, tolk_buffer *const *args, const int64_t *vars,
-                              tolk_error *err) {
+                              bool awaited, tolk_error *err) {
     instance *x;
     bool ran = false;
     tk_realize_here(g->device->ctx);
@@ -741,7 +743,7 @@ tolk_status tk_graph_exec_run(tk_graph_exec *g, tolk_buffer *const *args, const 
     TK_TRY(take_pieces(g, args, err));
     tolk_status st = update(g, x, vars, err);
     if (st == TOLK_OK)
-        st = run_here(g, x, &ran, err);
+        st = run_here(g, x, awaited, &ran, err);
     if (st == TOLK_OK && !ran)
         return submit(g, x, err);
     drop_pieces(g->pieces, g->n_args);

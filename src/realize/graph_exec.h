@@ -36,7 +36,8 @@ tolk_status tk_graph_exec_create(tolk_device *device, const tk_graph_exec_call *
 /* Runs that are under way go on. NULL does nothing. */
 void tk_graph_exec_destroy(tk_graph_exec *g);
 
-/* Submit a run; a small one on an idle queue runs before this returns. args: borrowed for the call.
+/* Submit a run; a small one on an idle queue runs before this returns, and any one if the caller
+ * waits for it right away (awaited). args: borrowed for the call.
  *
  * Where arguments overlap in another way than when the graph was recorded it is recorded anew.
  * Errors before anything runs: those of tolk_kernel_run(), naming kernel and argument; of a copy
@@ -44,7 +45,7 @@ void tk_graph_exec_destroy(tk_graph_exec *g);
  * been. What goes wrong in a run stops the queue.
  */
 tolk_status tk_graph_exec_run(tk_graph_exec *g, tolk_buffer *const *args, const int64_t *vars,
-                              tolk_error *err);
+                              bool awaited, tolk_error *err);
 /* The number of argument a of call i. */
 uint32_t tk_graph_exec_arg(const tk_graph_exec *g, size_t i, uint32_t a);
 /* How often it was recorded, and how many graphs of the device it has. */

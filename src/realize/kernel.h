@@ -74,12 +74,13 @@ size_t tk_kernel_waiting_bytes(size_t n_bufs, size_t n_vals);
 /* A launch in two steps, for who launches the same kernel again and again. init: room for the
  * arguments of kernels with so many. Set vals; tk_kernel_bind() then takes the buffers and checks
  * all that a launch does before it may run, without grid, block and dynamic local memory;
- * tk_kernel_go() hands it over, or tk_kernel_unbind() drops it. */
+ * tk_kernel_go() hands it over, or tk_kernel_unbind() drops it. awaited: the caller waits for it
+ * right away, so on an idle queue it runs on this thread, however long it takes. */
 tolk_status tk_kernel_bound_init(tk_kernel_bound *b, const tolk_kernel *k, tolk_error *err);
 void tk_kernel_bound_fini(tk_kernel_bound *b, const tolk_allocator *al);
 tolk_status tk_kernel_bind(const tolk_kernel *k, tolk_buffer *const *bufs, tk_kernel_bound *b,
                            tolk_error *err);
-tolk_status tk_kernel_go(tolk_kernel *k, tk_kernel_bound *b, tolk_error *err);
+tolk_status tk_kernel_go(tolk_kernel *k, tk_kernel_bound *b, bool awaited, tolk_error *err);
 void tk_kernel_unbind(tk_kernel_bound *b);
 
 /* Values of tk_realize.kernels are tolk_kernel. */

@@ -339,12 +339,12 @@ static tolk_status submit(tolk_kernel *k, bound *b, const tk_launch *launch, tol
     return st;
 }
 
-/* Run it here if it is small and the queue idle: *ran. */
-static tolk_status run_here(tolk_kernel *k, const bound *b, tk_launch *launch, bool *ran,
-                            tolk_error *err) {
+/* Run it here if the queue is idle and it is small, or the caller waits for it anyway: *ran. */
+static tolk_status run_here(tolk_kernel *k, const bound *b, tk_launch *launch, bool awaited,
+                            bool *ran, tolk_error *err) {
     const tk_backend *backend = k->device->backend;
     tk_queue *q = tk_device_state_of(k->device)->queue;
-    *ran = backend->is_small && backend->is_small(k->device, launch) &&
+    *ran = (awaited || (backend->is_small && backend->is_small(k->device, launch))) &&
            tk_memory_enter(k->device->ctx, b->uses, b->n_uses, q);
     if (!*ran)
         return TOLK_OK;
@@ -358,9 +358,9 @@ static tolk_status run_here(tolk_kernel *k, const bound *b, tk_launch *launch, b
 }
 
 /* Hand it over. What b holds is given up, or the command's. */
-static tolk_status go(tolk_kernel *k, bound *b, tolk_error *err) {
+static tolk_status go(tolk_kernel *k, bound *b, bool awaited, tolk_error *err) {
     bool ran = false;
-    tolk_status st = run_here(k, b, &b->launch, &ran, err);
+    tolk_status st = run_here(k, b, &b->launch, awaited, &ran, err);
     if (st == TOLK_OK && !ran)
         st = submit(k, b, &b->launch, err);
     bound_drop(b);
@@ -384,7 +384,7 @@ static tolk_status run_program(tolk_kernel *k, const tolk_args *args, bool has_g
         st = tk_launch_prepare(k->program, b.bufs, b.bytes, b.n_bufs, b.vals, b.n_vals,
                                shared_bytes, &b.launch, err);
     if (st == TOLK_OK)
-        st = go(k, &b, err);
+        st = go(k, &b, false, err);
     bound_fini(&b, al);
     return st;
 }
@@ -416,8 +416,8 @@ tolk_status tk_kernel_bind(const tolk_kernel *k, tolk_buffer *const *bufs, tk_ke
     return st;
 }
 
-tolk_status tk_kernel_go(tolk_kernel *k, tk_kernel_bound *b, tolk_error *err) {
-    return go(k, b, err);
+tolk_status tk_kernel_go(tolk_kernel *k, tk_kernel_bound *b, bool awaited, tolk_error *err) {
+    return go(k, b, awaited, err);
 }
 
 void tk_kernel_unbind(tk_kernel_bound *b) {

@@ -82,7 +82,7 @@ static tk_graph_exec *graph_of(const tk_graph_exec_call *calls, size_t n, size_t
 }
 
 static void run(tk_graph_exec *g, tolk_buffer *const *args, const int64_t *vars) {
-    if (tk_graph_exec_run(g, args, vars, &err))
+    if (tk_graph_exec_run(g, args, vars, false, &err))
         fail_msg("%s", err.msg);
 }
 
@@ -148,7 +148,7 @@ static void test_SYM_01_variables_and_sizes_of_each_run(void **state) {
     }
     int64_t wrong = 101;
     tolk_buffer *b[] = {floats(dev, 100, 1), floats(dev, 100, 0), floats(dev, 100, 0)};
-    assert_int_equal(tk_graph_exec_run(g, b, &wrong, &err), TOLK_E_LAUNCH);
+    assert_int_equal(tk_graph_exec_run(g, b, &wrong, false, &err), TOLK_E_LAUNCH);
     check_contains(err.msg, "kernel step");
     check_contains(err.msg, "\"n\"");
     wrong = 2;
@@ -169,19 +169,19 @@ static void test_GRAPH_05_an_input_of_another_size_is_refused(void **state) {
     run(g, b, NULL);
     tolk_buffer *five = floats(dev, 5, 2), *good = b[1];
     b[1] = five;
-    assert_int_equal(tk_graph_exec_run(g, b, NULL, &err), TOLK_E_LAUNCH);
+    assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err), TOLK_E_LAUNCH);
     check_contains(err.msg, "kernel sum2");
     check_contains(err.msg, "expected 32 bytes");
     b[1] = good;
     tolk_buffer *good3 = b[3];
     b[3] = five;
-    assert_int_equal(tk_graph_exec_run(g, b, NULL, &err), TOLK_E_RANGE);
+    assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err), TOLK_E_RANGE);
     b[3] = good3;
     tolk_buffer *ints;
     assert_int_equal(tolk_alloc_i32(dev, 8, &ints, &err), TOLK_OK);
     tolk_buffer *one = b[0], *in = floats(dev, 8, 9);
     b[0] = ints;
-    assert_int_equal(tk_graph_exec_run(g, b, NULL, &err), TOLK_E_DTYPE);
+    assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err), TOLK_E_DTYPE);
     check_contains(err.msg, "argument 1");
     b[0] = in;
     run(g, b, NULL);
@@ -218,7 +218,7 @@ static void test_arguments_that_newly_overlap_record_the_graph_anew(void **state
     assert_int_equal(tolk_buffer_view(wide, 0, TOLK_F32, BIG, &lo, &err), TOLK_OK);
     assert_int_equal(tolk_buffer_view(wide, 64, TOLK_F32, BIG, &hi, &err), TOLK_OK);
     tolk_buffer *wrong[] = {lo, hi, c, d}, *right[] = {a, b, c, d};
-    assert_int_equal(tk_graph_exec_run(g, wrong, NULL, &err), TOLK_E_ALIAS);
+    assert_int_equal(tk_graph_exec_run(g, wrong, NULL, false, &err), TOLK_E_ALIAS);
     run(g, right, NULL);
     check_floats(d, 10);
     tolk_buffer *all[] = {a, b, c, d, wide, lo, hi};
@@ -424,20 +424,20 @@ static void test_errors_of_making_one(void **state) {
     assert_null(g);
     g = graph_of(calls, 1, 2, 0);
     tolk_buffer *b[] = {floats(dev, 64, 1), floats(other, 64, 0)};
-    assert_int_equal(tk_graph_exec_run(g, b, NULL, &err), TOLK_E_DEVICE);
+    assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err), TOLK_E_DEVICE);
     check_contains(err.msg, "CPU:1");
     const tk_graph_exec_call copy[] = {CALL(NULL, 1, 0)};
     tk_graph_exec *other_graph = graph_of(copy, 1, 2, 0);
     tolk_buffer *never, *two[2] = {NULL, b[0]};
     assert_int_equal(tolk_alloc_f32(dev, 64, &never, &err), TOLK_OK);
     two[0] = never;
-    assert_int_equal(tk_graph_exec_run(other_graph, two, NULL, &err), TOLK_E_UNBOUND);
+    assert_int_equal(tk_graph_exec_run(other_graph, two, NULL, false, &err), TOLK_E_UNBOUND);
     check_contains(err.msg, "argument 0");
     tolk_buffer_unref(never);
     tk_graph_exec_destroy(other_graph);
     tolk_buffer_free(b[0], NULL);
     tolk_buffer *c[] = {b[0], b[0]};
-    assert_int_equal(tk_graph_exec_run(g, c, NULL, &err), TOLK_E_FREED);
+    assert_int_equal(tk_graph_exec_run(g, c, NULL, false, &err), TOLK_E_FREED);
     tk_graph_exec_destroy(NULL);
     tk_graph_exec_destroy(g);
     unref_all(b, 2);
@@ -469,10 +469,10 @@ static void test_a_fault_names_the_kernel_and_stops_the_graph(void **state) {
     tolk_buffer_unref(b[4]);
     b[4] = out;
     assert_int_equal(tolk_buffer_copyin(idx, 0, at, sizeof at, &err), TOLK_OK);
-    assert_int_equal(tk_graph_exec_run(g, b, NULL, &err), TOLK_E_RANGE);
+    assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err), TOLK_E_RANGE);
     check_contains(err.msg, "kernel gather");
     check_contains(err.msg, "index 100");
-    assert_int_equal(tk_graph_exec_run(g, b, NULL, &err), TOLK_E_RANGE); /* the queue stopped */
+    assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err), TOLK_E_RANGE); /* the queue stopped */
     assert_int_equal(tolk_device_recover(dev, &err), TOLK_OK);
     check_floats(b[4], -1);
     at[7] = 0;
@@ -573,7 +573,7 @@ static void random_graphs(uint64_t seed, uint64_t rounds, long long work) {
             tolk_status st = TOLK_OK;
             for (size_t i = 0; i < n && st == TOLK_OK; i++)
                 st = by_one(&calls[i], view[0]);
-            tolk_status got = tk_graph_exec_run(g, view[1], NULL, &err);
+            tolk_status got = tk_graph_exec_run(g, view[1], NULL, false, &err);
             assert_int_equal(got, st);
             assert_int_equal(tolk_device_await(dev, &err), TOLK_OK);
             n_runs++;
@@ -679,7 +679,7 @@ static tolk_status all_of_it(const tolk_allocator *al, void *user) {
         st = tk_graph_exec_create(d, calls, 2, 3, 0, &g, NULL);
     for (int i = 0; i < 3 && st == TOLK_OK; i++) {
         tolk_buffer *now[] = {b[0], b[1], i == 1 ? b[0] : b[2]};
-        st = tk_graph_exec_run(g, now, NULL, NULL);
+        st = tk_graph_exec_run(g, now, NULL, false, NULL);
         tolk_status end = tolk_device_await(d, NULL);
         st = st == TOLK_OK ? end : st;
     }
