@@ -151,7 +151,7 @@ tolk_status tolk_buffer_copyout(tolk_buffer *src, size_t offset, void *dst, size
 /* ---- on devices ---- */
 
 /* Fill dst with src, or with zeros where that has no memory. Nothing in it is owned until it is
- * queued. */
+ * queued: then it is in the room of its command. */
 typedef struct move {
     tolk_device *dst_device, *src_device;
     tk_piece dst, src;
@@ -210,7 +210,10 @@ static void release_move(void *arg) {
     tk_alloc_free(al, m->bounce, least(m->dst.bytes, CHUNK));
     tk_piece_drop(&m->dst);
     tk_piece_drop(&m->src);
-    tk_alloc_free(al, m, sizeof *m);
+}
+
+size_t tk_copy_waiting_bytes(void) {
+    return sizeof(move);
 }
 
 static tolk_status submit(const move *like, const char *label, bool awaited, tolk_error *err) {
@@ -230,7 +233,7 @@ static tolk_status submit(const move *like, const char *label, bool awaited, tol
         tk_queue_leave(q, st, err, label);
         return st;
     }
-    move *m = tk_alloc_zero(&ctx->al, sizeof *m);
+    move *m = tk_queue_room(q, sizeof *m);
     if (!m)
         return tk_status_nomem(err);
     *m = *like;
@@ -243,11 +246,13 @@ static tolk_status submit(const move *like, const char *label, bool awaited, tol
         if (!m->bounce)
             st = tk_status_nomem(err);
     }
-    tk_command command = {.run = run_move, .release = release_move, .arg = m, .label = label};
+    tk_command command = {.run = run_move, .release = release_move, .room = m, .label = label};
     if (st == TOLK_OK)
         st = tk_memory_submit(ctx, uses, n, q, &command, NULL, err);
-    if (st != TOLK_OK)
+    if (st != TOLK_OK) {
         release_move(m);
+        tk_queue_drop_room(q, m);
+    }
     return st;
 }
 

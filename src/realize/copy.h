@@ -12,9 +12,11 @@
  * TOLK_E_NOMEM, TOLK_E_DEVICE (another context), those of tk_queue_submit. */
 tolk_status tk_copy_pieces(tolk_device *dst_device, const tk_piece *dst, tolk_device *src_device,
                            const tk_piece *src, tolk_error *err);
-/* tolk_buffer_copy(). awaited: the caller waits for it right away, so on idle queues it runs on this
- * thread, however long it takes. */
+/* tolk_buffer_copy(). awaited: the caller waits for it right away, so on idle queues it runs on
+ * this thread, however long it takes. */
 tolk_status tk_copy_buffers(tolk_buffer *dst, tolk_buffer *src, bool awaited, tolk_error *err);
+/* Room of a copy that waits in a queue. */
+size_t tk_copy_waiting_bytes(void);
 /* Submit: zeros. */
 tolk_status tk_copy_zero(tolk_device *device, const tk_piece *piece, tolk_error *err);
 

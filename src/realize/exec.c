@@ -13,6 +13,7 @@
 #include "ir/params.h"
 #include "realize/call.h"
 #include "realize/compile_linear.h"
+#include "realize/copy.h"
 #include "realize/counters.h"
 #include "realize/graph_call.h"
 #include "realize/realize.h"
@@ -63,6 +64,7 @@ struct tolk_exec {
     TK_VEC(tolk_device *) devices;   /* that calls are on, each once */
     size_t last;                     /* behind the last call that is on one */
     bool needs_position, has_shards; /* a call on one device, on several, asks for _device_num */
+    bool was_run, has_reserved;
 };
 
 /* ---- kernels ---- */
@@ -414,7 +416,7 @@ static tolk_status resolve_all(tolk_exec *e, const tolk_run_args *args, tolk_err
     size_t n = args ? args->n_inputs : 0;
     const tolk_uop *const *inputs = args ? args->inputs : NULL;
     e->devices.n = e->last = 0;
-    e->needs_position = e->has_shards = false;
+    e->needs_position = e->has_shards = e->was_run = e->has_reserved = false;
     if (!tk_vec_resize(&e->inputs, n))
         return tk_status_nomem(err);
     for (size_t i = 0; i < n; i++) {
@@ -626,9 +628,52 @@ static tolk_status run_graph(tolk_exec *e, const tk_call *c, bool awaited, bool 
     return TOLK_OK;
 }
 
+/* What a run may ask of the queue of a device. */
+typedef struct demand {
+    size_t commands, room;
+} demand;
+
+static demand demand_of(const tolk_exec *e, const tolk_device *d) {
+    demand most = {0, 0};
+    for (size_t i = 0; i < e->calls.n; i++) {
+        const tk_call *c = &e->calls.at[i];
+        if (c->graph) {
+            most.commands += tk_graph_call_device(c->graph) == d;
+            i += c->n_inner;
+            continue;
+        }
+        for (size_t j = 0; j < c->n_shards; j++) {
+            size_t room = c->kind == TK_CALL_LAUNCH ? tk_kernel_waiting_bytes(c->n_bufs, c->n_vals)
+                                                    : tk_copy_waiting_bytes();
+            if (device_of(c, j) != d)
+                continue;
+            most.commands++;
+            most.room = room > most.room ? room : most.room;
+        }
+    }
+    return most;
+}
+
+/* An exec that is run again is run many times: have all that its commands take in the queues. One
+ * device alone may never queue any. */
+static void reserve(tolk_exec *e) {
+    for (size_t i = 0; i < e->devices.n; i++) {
+        const tolk_device *d = e->devices.at[i];
+        tk_queue *q = tk_device_state_of(d)->queue;
+        if (e->devices.n == 1 && !tk_queue_had_room(q))
+            return;
+        demand most = demand_of(e, d);
+        tk_queue_reserve(q, most.commands, most.room, tk_memory_order_points(e->bindings->ctx));
+    }
+    e->has_reserved = true;
+}
+
 static tolk_status run_calls(tolk_exec *e, const tolk_run_args *args, tolk_error *err) {
     bool debug = e->bindings->ctx->debug >= 2, wait = args->wait || debug;
     TK_TRY(read_variables(e, args, err));
+    if (e->was_run && !e->has_reserved)
+        reserve(e);
+    e->was_run = true;
     for (size_t i = 0; i < e->calls.n; i++) {
         tk_call *c = &e->calls.at[i];
         size_t next = i + 1 + (c->graph ? c->n_inner : 0);

@@ -19,8 +19,6 @@
 
 static void free_kernel(tolk_kernel *k) {
     const tolk_allocator *al = &k->device->ctx->al;
-    for (int i = 0; i < TK_KERNEL_SPARE; i++)
-        tk_alloc_free(al, atomic_load_explicit(&k->spare[i], memory_order_acquire), k->spare_bytes);
     tolk_program_unref(k->program);
     tk_kernel_dims_fini(&k->dims, al);
     if (k->param)
@@ -209,7 +207,6 @@ static tolk_status prepare(tolk_kernel *k, const tolk_uop *sink, tolk_error *err
     TK_TRY(tk_kernel_dims_init(&k->dims, sink, err));
     const tk_meta_view *m = &k->program->meta;
     size_t n = (size_t)m->head->n_bufs + m->head->n_vals;
-    k->spare_bytes = tk_kernel_waiting_bytes(m->head->n_bufs, m->head->n_vals);
     if (!n)
         return TOLK_OK;
     k->param = tk_alloc_zero(&k->device->ctx->al, n * sizeof *k->param);

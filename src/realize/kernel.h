@@ -28,8 +28,6 @@ typedef struct tk_kernel_param {
     char what[116]; /* "kernel scale: argument 1", for errors */
 } tk_kernel_param;
 
-enum { TK_KERNEL_SPARE = 4 };
-
 struct tolk_kernel {
     _Atomic uint32_t refs;
     tolk_device *device;
@@ -40,9 +38,6 @@ struct tolk_kernel {
     tk_kernel_param *param; /* n_bufs + n_vals of the program */
     size_t n_params, n_args;
     tk_kernel_dims dims;
-    /* Memory of launches that are done, for the next ones: a queue that is kept busy takes none. */
-    _Atomic(void *) spare[TK_KERNEL_SPARE];
-    size_t spare_bytes; /* of each */
     /* ... or, where that is NULL, a function. */
     tolk_native_fn fn;
     void *user;
@@ -68,7 +63,7 @@ typedef struct tk_kernel_bound {
     size_t memory_bytes;
 } tk_kernel_bound;
 
-/* Memory of a launch that waits in a queue. */
+/* Room of a launch that waits in a queue. */
 size_t tk_kernel_waiting_bytes(size_t n_bufs, size_t n_vals);
 
 /* A launch in two steps, for who launches the same kernel again and again. init: room for the

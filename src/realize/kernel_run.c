@@ -259,7 +259,7 @@ static tolk_status match(const tolk_kernel *k, const tolk_args *args, bool has_g
 
 /* ---- on the queue ---- */
 
-/* A launch that waits in a queue. Behind it in its memory: pieces, bufs, vals. */
+/* A launch that waits in a queue, in the room of its command. Behind it: pieces, bufs, vals. */
 typedef struct waiting {
     tolk_kernel *kernel;
     tk_launch launch;
@@ -277,41 +277,19 @@ size_t tk_kernel_waiting_bytes(size_t n_bufs, size_t n_vals) {
            n_vals * sizeof(int64_t);
 }
 
-/* Memory for a launch of the kernel; NULL: there is none. */
-static waiting *take_waiting(tolk_kernel *k) {
-    for (int i = 0; i < TK_KERNEL_SPARE; i++)
-        if (atomic_load_explicit(&k->spare[i], memory_order_relaxed)) {
-            waiting *w = atomic_exchange_explicit(&k->spare[i], NULL, memory_order_acquire);
-            if (w)
-                return w;
-        }
-    return tk_alloc(&k->device->ctx->al, k->spare_bytes);
-}
-
-/* Keep it for the next launch, where there is a place. */
-static void give_waiting(tolk_kernel *k, waiting *w) {
-    for (int i = 0; i < TK_KERNEL_SPARE; i++) {
-        void *none = NULL;
-        if (atomic_compare_exchange_strong_explicit(&k->spare[i], &none, w, memory_order_release,
-                                                    memory_order_relaxed))
-            return;
-    }
-    tk_alloc_free(&k->device->ctx->al, w, k->spare_bytes);
-}
-
 static void release_waiting(void *arg) {
     waiting *w = arg;
     tolk_kernel *k = w->kernel;
     for (size_t i = 0; i < w->n_pieces; i++)
         tk_piece_drop(&w->pieces[i]);
-    give_waiting(k, w);
     tolk_kernel_unref(k);
 }
 
 /* Submit it. What b holds becomes the command's. */
 static tolk_status submit(tolk_kernel *k, bound *b, const tk_launch *launch, tolk_error *err) {
     tolk_ctx *ctx = k->device->ctx;
-    waiting *w = take_waiting(k);
+    tk_queue *q = tk_device_state_of(k->device)->queue;
+    waiting *w = tk_queue_room(q, tk_kernel_waiting_bytes(b->n_bufs, b->n_vals));
     if (!w)
         return tk_status_nomem(err);
     *w = (waiting){.kernel = k, .launch = *launch, .n_pieces = b->held};
@@ -326,14 +304,13 @@ static tolk_status submit(tolk_kernel *k, bound *b, const tk_launch *launch, tol
         vals[i] = b->vals[i];
     w->launch.bufs = bufs;
     w->launch.vals = vals;
-    tk_command c = {.run = run_waiting, .release = release_waiting, .arg = w, .label = k->name};
+    tk_command c = {.run = run_waiting, .release = release_waiting, .room = w, .label = k->name};
     tolk_kernel_ref(k);
-    tolk_status st = tk_memory_submit(ctx, b->uses, b->n_uses, tk_device_state_of(k->device)->queue,
-                                      &c, NULL, err);
+    tolk_status st = tk_memory_submit(ctx, b->uses, b->n_uses, q, &c, NULL, err);
     if (st == TOLK_OK) {
         b->held = 0;
     } else {
-        give_waiting(k, w);
+        tk_queue_drop_room(q, w);
         tolk_kernel_unref(k);
     }
     return st;
@@ -426,9 +403,8 @@ void tk_kernel_unbind(tk_kernel_bound *b) {
 
 /* ---- functions that stand for kernels ---- */
 
-/* A call that waits in a queue. Behind it in its memory: n pieces and arguments. */
+/* A call that waits in a queue, in the room of its command. Behind it: n pieces and arguments. */
 typedef struct call {
-    size_t memory_bytes;
     tolk_kernel *kernel;
     tolk_dims grid, block;
     size_t shared_bytes, n, n_pieces;
@@ -443,11 +419,9 @@ static tolk_status run_call(void *arg, tolk_error *err) {
 
 static void release_call(void *arg) {
     call *c = arg;
-    const tolk_allocator *al = &c->kernel->device->ctx->al;
     for (size_t i = 0; i < c->n_pieces; i++)
         tk_piece_drop(&c->pieces[i]);
     tolk_kernel_unref(c->kernel);
-    tk_alloc_free(al, c, c->memory_bytes);
 }
 
 /* It may do anything with its buffers: uses, at most c->n of them. */
@@ -478,35 +452,36 @@ static tolk_status run_function(tolk_kernel *k, const tolk_args *args,
                                 const int64_t dim[TK_KERNEL_AXES], size_t shared_bytes,
                                 tolk_error *err) {
     tolk_ctx *ctx = k->device->ctx;
+    tk_queue *q = tk_device_state_of(k->device)->queue;
     size_t n = tolk_args_count(args), n_uses = 0;
     size_t bytes = sizeof(call) + n * (sizeof(tk_piece) + sizeof(tolk_native_arg));
     /* Not in the call, which is given back when it is over: before tk_memory_submit returns. */
     tk_use few_uses[FEW], *uses = few_uses;
     if (n > FEW)
         uses = tk_alloc(&ctx->al, n * sizeof *uses);
-    call *c = uses ? tk_alloc(&ctx->al, bytes) : NULL;
+    call *c = uses ? tk_queue_room(q, bytes) : NULL;
     if (!c) {
         if (uses != few_uses)
             tk_alloc_free(&ctx->al, uses, n * sizeof *uses);
         return tk_status_nomem(err);
     }
-    *c = (call){.memory_bytes = bytes,
-                .kernel = tolk_kernel_ref(k),
+    *c = (call){.kernel = tolk_kernel_ref(k),
                 .grid = {dim[0], dim[1], dim[2]},
                 .block = {dim[3], dim[4], dim[5]},
                 .shared_bytes = shared_bytes,
                 .n = n};
     c->pieces = (tk_piece *)(void *)(c + 1);
     c->args = (tolk_native_arg *)(void *)(c->pieces + n);
-    tk_command command = {.run = run_call, .release = release_call, .arg = c, .label = k->name};
+    tk_command command = {.run = run_call, .release = release_call, .room = c, .label = k->name};
     tolk_status st = fill_call(c, args, uses, &n_uses, err);
     if (st == TOLK_OK)
-        st = tk_memory_submit(ctx, uses, n_uses, tk_device_state_of(k->device)->queue, &command,
-                              NULL, err);
-    if (st != TOLK_OK)
+        st = tk_memory_submit(ctx, uses, n_uses, q, &command, NULL, err);
+    if (st != TOLK_OK) {
         release_call(c);
-    else
+        tk_queue_drop_room(q, c);
+    } else {
         tk_counters_add(ctx, TK_COUNT_LAUNCHES, 1);
+    }
     if (uses != few_uses)
         tk_alloc_free(&ctx->al, uses, n * sizeof *uses);
     return st;

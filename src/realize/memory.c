@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ALIGN = 64, POISON = 0xcb, LEAKS_LISTED = 20, POINTS = 16 };
+enum { ALIGN = 64, POISON = 0xcb, LEAKS_LISTED = 20 };
 
 struct tk_memory {
     tk_book *book;
@@ -444,6 +444,10 @@ void tk_book_forked(tk_book *book) {
 
 /* ---- the order of commands that use the same bytes ---- */
 
+static size_t queues_of(const tolk_ctx *ctx) {
+    return atomic_load_explicit(&tk_realize_of(ctx)->queues, memory_order_relaxed);
+}
+
 void tk_memory_order_lock(tolk_ctx *ctx) {
     tk_queue_delay();
     pthread_mutex_lock(&tk_realize_of(ctx)->order);
@@ -454,8 +458,25 @@ void tk_memory_order_unlock(tolk_ctx *ctx) {
     tk_queue_resume();
 }
 
-static size_t queues_of(const tolk_ctx *ctx) {
-    return atomic_load_explicit(&tk_realize_of(ctx)->queues, memory_order_relaxed);
+size_t tk_memory_order_points(const tolk_ctx *ctx) {
+    return queues_of(ctx) - 1;
+}
+
+tolk_status tk_memory_order_reserve(tolk_ctx *ctx, size_t queues, tolk_error *err) {
+    tk_realize *r = tk_realize_of(ctx);
+    if (queues <= r->n_points) /* nobody else changes it */
+        return TOLK_OK;
+    size_t n = 2 * queues, old_n = r->n_points;
+    tk_point *points = tk_alloc(&ctx->al, n * sizeof *points), *old = r->points;
+    if (!points)
+        return tk_status_nomem(err);
+    pthread_mutex_lock(&r->order); /* nothing is submitted here */
+    r->points = points;
+    r->n_points = n;
+    pthread_mutex_unlock(&r->order);
+    if (old != r->few_points)
+        tk_alloc_free(&ctx->al, old, old_n * sizeof *old);
+    return TOLK_OK;
 }
 
 /* Each queue that uses the memory was there when its command prepared it; so there is room for all
@@ -501,23 +522,12 @@ void tk_memory_used(const tk_use *uses, size_t n, tk_queue *q, uint64_t ticket) 
 
 tolk_status tk_memory_submit(tolk_ctx *ctx, const tk_use *uses, size_t n, tk_queue *q,
                              tk_command *c, uint64_t *ticket, tolk_error *err) {
-    tk_point few[POINTS], *points = few;
-    size_t cap = POINTS;
+    const tk_realize *r = tk_realize_of(ctx);
     uint64_t own;
     ticket = ticket ? ticket : &own;
     tk_memory_order_lock(ctx);
-    while (queues_of(ctx) > cap) { /* one may just have been made */
-        tk_memory_order_unlock(ctx);
-        if (points != few)
-            tk_alloc_free(&ctx->al, points, cap * sizeof *points);
-        cap = 2 * queues_of(ctx);
-        points = tk_alloc(&ctx->al, cap * sizeof *points);
-        if (!points)
-            return tk_status_nomem(err);
-        tk_memory_order_lock(ctx);
-    }
-    c->after = points;
-    c->n_after = tk_memory_hazards(uses, n, q, points, cap);
+    c->after = r->points;
+    c->n_after = tk_memory_hazards(uses, n, q, r->points, r->n_points);
     /* The command may be over, and what it holds given back, before its use is noted. */
     for (size_t i = 0; i < n; i++)
         tk_memory_ref(uses[i].memory);
@@ -529,8 +539,6 @@ tolk_status tk_memory_submit(tolk_ctx *ctx, const tk_use *uses, size_t n, tk_que
         tk_memory_unref(uses[i].memory);
     c->after = NULL;
     c->n_after = 0;
-    if (points != few)
-        tk_alloc_free(&ctx->al, points, cap * sizeof *points);
     return st;
 }
 
@@ -558,15 +566,16 @@ bool tk_memory_join(tolk_ctx *ctx, const tk_use *uses, size_t n, tk_queue *q) {
 tolk_status tk_memory_wait(const tk_use *use, tolk_error *err) {
     tolk_ctx *ctx = use->memory->book->device->ctx;
     for (;;) {
-        tk_point points[POINTS];
+        tk_point points[16];
+        const size_t most = sizeof points / sizeof *points;
         tk_memory_order_lock(ctx);
         size_t n = tk_uses_find(&use->memory->uses, use->from, use->to, use->writes, NULL, points,
-                                0, POINTS);
+                                0, most);
         tk_memory_order_unlock(ctx);
         for (size_t i = 0; i < n; i++)
             if (points[i].ticket > tk_queue_task(points[i].queue))
                 TK_TRY(tk_queue_wait(points[i].queue, points[i].ticket, err));
-        if (n < POINTS)
+        if (n < most)
             return TOLK_OK;
     }
 }

@@ -85,6 +85,11 @@ typedef struct tk_use {
  * tk_memory_prepare()d, which tk_buffer_piece() does. */
 void tk_memory_order_lock(tolk_ctx *ctx);
 void tk_memory_order_unlock(tolk_ctx *ctx);
+/* Make room for what a command waits for where there are so many queues. Under the lock of
+ * realize.h. Errors: TOLK_E_NOMEM. */
+tolk_status tk_memory_order_reserve(tolk_ctx *ctx, size_t queues, tolk_error *err);
+/* How many points a command can wait for. */
+size_t tk_memory_order_points(const tolk_ctx *ctx);
 /* Make room to remember uses by all queues there are. Errors: TOLK_E_NOMEM. */
 tolk_status tk_memory_prepare(tk_memory *m, tolk_error *err);
 /* What a command of queue q that uses these must wait for: writes before, and for its writes reads

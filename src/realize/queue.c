@@ -50,6 +50,8 @@ tolk_status tk_queue_create(tolk_ctx *ctx, const char *name, bool inline_only, u
     q->start = tk_deep_start;
     q->last = &q->first;
     q->wake_at = UINT64_MAX;
+    q->max_free = TK_FREE_NODES;
+    q->max_after = TK_FEW_WATCHES;
     q->failure = new_failure(q);
     if (!q->failure) {
         tk_alloc_free(&ctx->al, q, sizeof *q);
@@ -71,10 +73,7 @@ void tk_queue_ref(tk_queue *q) {
 void tk_queue_unref(tk_queue *q) {
     if (atomic_fetch_sub_explicit(&q->refs, 1, memory_order_acq_rel) != 1)
         return;
-    for (tk_node *n = q->free, *next; n; n = next) {
-        next = n->next;
-        tk_alloc_free(&q->ctx->al, n, sizeof *n);
-    }
+    tk_queue_free_nodes(q, q->free);
     tk_failure_unref(q, q->failure);
     pthread_cond_destroy(&q->progress);
     pthread_cond_destroy(&q->work);
@@ -171,25 +170,6 @@ static tolk_status have_worker(tk_queue *q, tolk_error *err) {
     return TOLK_OK;
 }
 
-void tk_queue_drop_node(tk_queue *q, tk_node *n) {
-    for (size_t i = 0; i < n->n_after; i++)
-        tk_queue_unwatch(&n->after[i]);
-    if (n->after != n->few)
-        tk_alloc_free(&q->ctx->al, n->after, n->n_after * sizeof *n->after);
-    n->n_after = 0;
-    n->after = n->few;
-    tk_queue_lock(q);
-    bool keep = q->n_free < TK_MOST_FREE_NODES;
-    if (keep) {
-        n->next = q->free;
-        q->free = n;
-        q->n_free++;
-    }
-    tk_queue_unlock(q);
-    if (!keep)
-        tk_alloc_free(&q->ctx->al, n, sizeof *n);
-}
-
 /* Is it a point that q has to wait for? */
 static bool is_ahead(const tk_queue *q, const tk_point *p) {
     return p->queue && p->queue != q && !tk_queue_done(p->queue, p->ticket);
@@ -200,21 +180,14 @@ static bool watch_all(tk_queue *q, tk_node *n, const tk_command *c, const tk_wat
     size_t most = also != NULL;
     for (size_t i = 0; i < c->n_after; i++)
         most += is_ahead(q, &c->after[i]);
-    tk_watch *w = n->few;
-    if (most > TK_FEW_WATCHES) {
-        size_t bytes;
-        if (!tk_mul_size(most, sizeof *w, &bytes) || !(w = tk_alloc_zero(&q->ctx->al, bytes)))
-            return false;
-    }
-    /* Of those that were ahead some are reached by now: they stay unused. */
-    n->after = w;
-    n->n_after = most;
-    memset(w, 0, most * sizeof *w);
+    if (!tk_queue_widen_node(q, n, most))
+        return false;
+    /* Of those that were ahead some are reached by now. */
     if (also)
-        tk_queue_watch_copy(w++, also);
-    for (size_t i = 0; i < c->n_after && w < n->after + most; i++)
+        tk_queue_watch_copy(&n->after[n->n_after++], also);
+    for (size_t i = 0; i < c->n_after && n->n_after < most; i++)
         if (is_ahead(q, &c->after[i]))
-            tk_queue_watch(w++, c->after[i].queue, c->after[i].ticket);
+            tk_queue_watch(&n->after[n->n_after++], c->after[i].queue, c->after[i].ticket);
     return true;
 }
 
@@ -225,7 +198,7 @@ static void fill(tk_node *n, const tk_command *c) {
     n->label[len] = 0;
     n->run = c->run;
     n->release = c->release;
-    n->arg = c->arg;
+    n->arg = c->room ? c->room : c->arg;
 }
 
 /* Under the lock. */
@@ -241,30 +214,16 @@ static void push(tk_queue *q, tk_node *n) {
         tk_queue_wake_worker(q);
 }
 
-/* Under the lock; NULL: there is none. */
-static tk_node *take_node(tk_queue *q) {
-    tk_node *n = q->free;
-    if (n) {
-        q->free = n->next;
-        q->n_free--;
-    }
-    return n;
-}
-
 static tolk_status submit(tk_queue *q, const tk_command *c, const tk_watch *also, uint64_t *ticket,
                           tolk_error *err) {
     tk_queue_here(q);
     tk_queue_lock(q);
-    tk_node *n = take_node(q);
+    tk_node *n = c->room ? tk_queue_node_of(c->room) : tk_queue_free_node(q);
     tolk_status st = TOLK_OK;
     if (!n || c->n_after || also) { /* memory and other queues' locks: not under this one */
         tk_queue_unlock(q);
-        if (!n) {
-            n = tk_alloc_zero(&q->ctx->al, sizeof *n);
-            if (!n)
-                return tk_status_nomem(err);
-            n->after = n->few;
-        }
+        if (!n && !(n = tk_queue_take_node(q, 0, 0)))
+            return tk_status_nomem(err);
         if (!watch_all(q, n, c, also))
             st = tk_status_nomem(err);
         tk_queue_lock(q);
@@ -282,7 +241,9 @@ static tolk_status submit(tk_queue *q, const tk_command *c, const tk_watch *also
             tk_queue_run_or_defer(q);
     }
     tk_queue_unlock(q);
-    if (st != TOLK_OK)
+    if (st != TOLK_OK && c->room)
+        tk_queue_unwatch_node(n);
+    else if (st != TOLK_OK)
         tk_queue_drop_node(q, n);
     tk_queue_settle();
     return st;

@@ -44,6 +44,7 @@ typedef struct tk_command {
     tolk_task_fn run;        /* or NULL: it only waits */
     tolk_release_fn release; /* or NULL */
     void *arg;
+    void *room;            /* of tk_queue_room: what they get instead of arg; or NULL */
     const char *label;     /* copied */
     const tk_point *after; /* copied; points of this queue, and of the past, cost nothing */
     size_t n_after;
@@ -67,7 +68,20 @@ void tk_queue_free(tk_queue *q);
  * where it is needed. */
 void tk_queue_forked(tk_queue *q);
 
-/* Submit; *ticket (or NULL) is its point. release is not called on failure. */
+/* Memory for what a command gets, aligned to 8, that the queue keeps from one command to the next:
+ * once there is enough of it no command allocates. It goes back after the command was released; or
+ * by tk_queue_drop_room, if none was submitted. NULL: there is no memory. */
+void *tk_queue_room(tk_queue *q, size_t bytes);
+void tk_queue_drop_room(tk_queue *q, void *room);
+/* Have memory for n more commands, each with so much room and waiting for n_after points: as many
+ * as a run that is made again and again submits. Where there is none commands ask for it one by
+ * one. */
+void tk_queue_reserve(tk_queue *q, size_t n, size_t room_bytes, size_t n_after);
+/* Was there ever a command that took memory? No lock. */
+bool tk_queue_had_room(const tk_queue *q);
+
+/* Submit; *ticket (or NULL) is its point. On failure release is not called, and room still the
+ * caller's. */
 tolk_status tk_queue_submit(tk_queue *q, const tk_command *c, uint64_t *ticket, tolk_error *err);
 /* A command that waits for what is watched: q stops with the same error if that is discarded.
  * Submits nothing if it is done. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Inside of a queue: what queue.c, queue_run.c and queue_wait.c share.
+ * Inside of a queue: what queue.c, queue_nodes.c, queue_run.c and queue_wait.c share.
  *
  * One mutex a queue guards all but what is atomic; it is held neither while a task or a release
  * callback runs nor while another queue's is taken. At any time one thread at most is the queue's
@@ -16,7 +16,7 @@
 
 #include <pthread.h>
 
-enum { TK_LABEL_BYTES = 48, TK_FEW_WATCHES = 4, TK_MOST_FREE_NODES = 1024 };
+enum { TK_LABEL_BYTES = 48, TK_FEW_WATCHES = 4, TK_FREE_NODES = 1024, TK_MOST_FREE_NODES = 65536 };
 
 /* Why a queue stopped. The queue has one reference; watches of discarded tickets have the others.
  */
@@ -25,15 +25,16 @@ typedef struct tk_failure {
     tolk_error err;
 } tk_failure;
 
-/* One queued command. */
+/* One queued command. Behind it in its memory: room_bytes for what its task gets. It is kept for
+ * the next command, watches and room with it. */
 typedef struct tk_node {
     struct tk_node *next;
     uint64_t ticket;
     tolk_task_fn run;
     tolk_release_fn release;
     void *arg;
-    tk_watch *after; /* few, or n_after allocated ones */
-    size_t n_after;
+    tk_watch *after; /* few, or max_after allocated ones; the first n_after are used */
+    size_t n_after, max_after, room_bytes;
     tk_watch few[TK_FEW_WATCHES];
     char label[TK_LABEL_BYTES];
 } tk_node;
@@ -73,8 +74,12 @@ struct tk_queue {
     pthread_t worker;
     uint64_t running; /* ticket of the command between enter and leave */
     tk_node *first, **last;
+    /* Nodes that are kept, all of which have this much room and so many watches: the most that was
+     * asked for. Smaller ones are freed. */
     tk_node *free;
-    uint32_t n_free;
+    uint32_t n_free, max_free;
+    size_t room_bytes, max_after;
+    _Atomic bool had_node;
     tk_failure *failure; /* of a stopped queue the reason, else an empty one for the next time */
     tk_watch *watches;
     uint64_t watches_age; /* counts lists that were left behind by a fork */
@@ -102,8 +107,23 @@ void tk_queue_ref(tk_queue *q);
 void tk_queue_unref(tk_queue *q);
 /* Under the lock: TOLK_OK, or why nothing may be submitted. */
 tolk_status tk_queue_refusal(tk_queue *q, tolk_error *err);
+
+/* ---- queue_nodes.c ---- */
+
+/* Under the lock; NULL: none is kept. */
+tk_node *tk_queue_free_node(tk_queue *q);
+/* A node with at least so much. Not under the lock. NULL: there is no memory. */
+tk_node *tk_queue_take_node(tk_queue *q, size_t room_bytes, size_t n_after);
+/* Let it watch so many; it watches none yet. False: there is no memory. */
+bool tk_queue_widen_node(const tk_queue *q, tk_node *n, size_t n_after);
+void tk_queue_unwatch_node(tk_node *n);
 /* Keep it for the next command. Not under the lock. */
 void tk_queue_drop_node(tk_queue *q, tk_node *n);
+void tk_queue_free_nodes(const tk_queue *q, tk_node *list);
+/* The node whose room that is. */
+static inline tk_node *tk_queue_node_of(void *room) {
+    return (tk_node *)room - 1;
+}
 
 /* ---- queue_run.c ---- */
 

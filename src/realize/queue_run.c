@@ -146,13 +146,12 @@ static tolk_status run(tk_queue *q, tk_node *n, bool *own_task, tolk_error *e) {
     tolk_status st = TOLK_OK;
     tolk_error own = TOLK_ERROR_INIT;
     bool is_told = false; /* what it waited for failed: the same error */
-    for (size_t i = 0; i < n->n_after && st == TOLK_OK; i++)
-        if (n->after[i].queue) {
-            st = tk_queue_wait_as_command(&n->after[i], own_task, &own);
-            if (*own_task)
-                return TOLK_OK;
-            is_told = atomic_load_explicit(&n->after[i].failure, memory_order_acquire);
-        }
+    for (size_t i = 0; i < n->n_after && st == TOLK_OK; i++) {
+        st = tk_queue_wait_as_command(&n->after[i], own_task, &own);
+        if (*own_task)
+            return TOLK_OK;
+        is_told = atomic_load_explicit(&n->after[i].failure, memory_order_acquire);
+    }
     if (st == TOLK_OK && n->run)
         st = n->run(n->arg, &own);
     if (is_told)

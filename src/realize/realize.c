@@ -33,6 +33,8 @@ static void destroy(tolk_ctx *ctx, void *part) {
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->order);
     pthread_mutex_destroy(&r->names);
+    if (r->points != r->few_points)
+        tk_alloc_free(&ctx->al, r->points, r->n_points * sizeof *r->points);
     tk_alloc_free(&ctx->al, r, sizeof *r);
 }
 
@@ -65,6 +67,8 @@ tolk_status tk_realize_create(tolk_ctx *ctx, tolk_error *err) {
     atomic_init(&r->forks, tk_fork_count());
     r->spin_us = (uint32_t)tk_env_int(ctx, "TOLK_SPIN_US", 20, 0, 1000000);
     atomic_init(&r->queues, 1);
+    r->points = r->few_points;
+    r->n_points = sizeof r->few_points / sizeof *r->few_points;
     tk_vec_init(&r->table, &ctx->al);
     tk_vec_init(&r->all, &ctx->al);
     tk_vec_init(&r->limits, &ctx->al);

@@ -35,6 +35,10 @@ typedef struct tk_realize {
     struct tk_schedule_cache *schedules;
     struct tk_natives *natives; /* functions registered as kernels: kernel.c */
     pthread_mutex_t order;      /* around hazards, submission and use: memory.h */
+    /* Under it, and changed under `lock` too: room for a point of each queue. */
+    tk_point *points; /* few_points, or n_points allocated ones */
+    size_t n_points;
+    tk_point few_points[16];
 
     /* Of functions registered as kernels, nodes bound in scopes, what merge buffers hold. Taken
      * before all others of the context. */

@@ -56,6 +56,7 @@ static tolk_status make(tk_realize *r, tk_device_slot_at *slot, tolk_error *err)
     tolk_ctx *ctx = r->ctx;
     char name[NAME];
     write_name(slot->family, slot->ordinal, name);
+    TK_TRY(tk_memory_order_reserve(ctx, r->all.n + 1, err));
     tk_device_state *s = tk_alloc_zero(&ctx->al, sizeof *s);
     if (!s || !tk_vec_reserve(&r->all, r->all.n + 1)) {
         tk_alloc_free(&ctx->al, s, sizeof *s);

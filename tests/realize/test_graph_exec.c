@@ -472,7 +472,8 @@ static void test_a_fault_names_the_kernel_and_stops_the_graph(void **state) {
     assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err), TOLK_E_RANGE);
     check_contains(err.msg, "kernel gather");
     check_contains(err.msg, "index 100");
-    assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err), TOLK_E_RANGE); /* the queue stopped */
+    assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err),
+                     TOLK_E_RANGE); /* the queue stopped */
     assert_int_equal(tolk_device_recover(dev, &err), TOLK_OK);
     check_floats(b[4], -1);
     at[7] = 0;
