@@ -43,23 +43,33 @@ static const char half[] = "%%0 = const index %d\n"
                            "%%9 = store void (%%8, %%7)\n"
                            "%%10 = end void (%%9, %%3)\n"
                            "%%11 = sink void (%%10) {name=\"half\"}\n";
-/* A decaying sum into the first float, each step after the one before: nothing for a second thread.
- */
+/* A decaying sum, each step after the one before: nothing for a second thread. */
 static const char decay[] = "%%0 = const index %d\n"
                             "%%1 = param f32 (%%0) {slot=0, name=\"y\"}\n"
                             "%%2 = param f32 (%%0) {slot=1, name=\"x\"}\n"
-                            "%%3 = range index (%%0) {axis=0, kind=loop}\n"
-                            "%%4 = index f32 (%%2, %%3)\n"
-                            "%%5 = load f32 (%%4)\n"
-                            "%%6 = const f32 0x1p-1\n"
-                            "%%12 = const index 0\n"
-                            "%%8 = index f32 (%%1, %%12)\n"
-                            "%%13 = load f32 (%%8)\n"
-                            "%%14 = mul f32 (%%13, %%6)\n"
-                            "%%7 = add f32 (%%14, %%5)\n"
-                            "%%9 = store void (%%8, %%7)\n"
-                            "%%10 = end void (%%9, %%3)\n"
-                            "%%11 = sink void (%%10) {name=\"decay\"}\n";
+                            "%%3 = range index (%%0) {axis=0}\n"
+                            "%%4 = const index 1\n"
+                            "%%5 = const index 0\n"
+                            "%%6 = const f32 0\n"
+                            "%%7 = const f32 0x1p-1\n"
+                            "%%8 = buffer f32 (%%4) {slot=0, space=reg}\n"
+                            "%%9 = index f32 (%%8, %%5)\n"
+                            "%%10 = store void (%%9, %%6)\n"
+                            "%%6001 = after f32 (%%8, %%10, %%3)\n"
+                            "%%6002 = index f32 (%%6001, %%5)\n"
+                            "%%6003 = load f32 (%%6002)\n"
+                            "%%6004 = mul f32 (%%6003, %%7)\n"
+                            "%%6005 = index f32 (%%2, %%3)\n"
+                            "%%6006 = load f32 (%%6005)\n"
+                            "%%6007 = add f32 (%%6004, %%6006)\n"
+                            "%%6008 = store void (%%9, %%6007)\n"
+                            "%%6009 = end void (%%6008, %%3)\n"
+                            "%%6010 = after f32 (%%8, %%10, %%6009)\n"
+                            "%%6011 = index f32 (%%6010, %%5)\n"
+                            "%%6012 = load f32 (%%6011)\n"
+                            "%%6013 = index f32 (%%1, %%5)\n"
+                            "%%6014 = store void (%%6013, %%6012)\n"
+                            "%%11 = sink void (%%6014) {name=\"decay\"}\n";
 
 /* n calls of a kernel over `elems` floats: each reads what the one before wrote (chain), or all the
  * same buffer; as a graph, or as they are. */
