@@ -194,12 +194,15 @@ void tk_cpu_team_run(int threads, uint64_t frame_bytes, _Atomic uint32_t *stop,
         fn(arg, 0);
         return;
     }
-    int shown = show_flag(stop);
+    /* A thread that is cancelled in a region would leave it without its end. */
+    int shown = show_flag(stop), cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     threads = affordable(threads);
     if (threads > 1 && workers_hold(frame_bytes))
         run_region(&(region){fn, arg}, threads);
     else
         fn(arg, 0);
+    pthread_setcancelstate(cancel, NULL);
     if (shown < FLAGS)
         atomic_store(&flags[shown], NULL);
     tk_gate_leave(&gate);

@@ -60,15 +60,27 @@ static void release_host(void *arg) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
         return;
     tk_piece_drop(&c->piece);
-    tk_alloc_free(&c->device->ctx->al, c, sizeof *c);
+    const tolk_allocator *al = &c->device->ctx->al;
+    void *none = NULL;
+    if (!atomic_compare_exchange_strong(&c->device->realize->host_copy, &none, c))
+        tk_alloc_free(al, c, sizeof *c);
+}
+
+tolk_status tk_copy_init(tolk_ctx *ctx, tk_device_state *s, tolk_error *err) {
+    atomic_init(&s->host_copy, tk_alloc(&ctx->al, sizeof(host_copy)));
+    return atomic_load(&s->host_copy) ? TOLK_OK : tk_status_nomem(err);
+}
+
+void tk_copy_fini(tolk_ctx *ctx, tk_device_state *s) {
+    tk_alloc_free(&ctx->al, atomic_load(&s->host_copy), sizeof(host_copy));
 }
 
 /* Queue it and wait. The command never touches host memory after this has returned. */
 static tolk_status queue_host(const host_copy *like, const tk_use *use, const char *label,
                               tolk_error *err) {
     tolk_ctx *ctx = like->device->ctx;
-    host_copy *c = tk_alloc_zero(&ctx->al, sizeof *c);
-    if (!c)
+    host_copy *c = atomic_exchange(&like->device->realize->host_copy, NULL);
+    if (!c && !(c = tk_alloc(&ctx->al, sizeof *c)))
         return tk_status_nomem(err);
     *c = *like;
     (void)tk_memory_ref(c->piece.memory);

@@ -6,6 +6,7 @@
 #define TK_REALIZE_COPY_H
 
 #include "realize/buffer.h"
+#include "realize/state.h"
 
 /* Submit to the device of dst: dst, of the same number of bytes, becomes what src is, by way of
  * host memory where their families cannot do it themselves. The pieces are the caller's. Errors:
@@ -15,6 +16,9 @@ tolk_status tk_copy_pieces(tolk_device *dst_device, const tk_piece *dst, tolk_de
 /* tolk_buffer_copy(). awaited: the caller waits for it right away, so on idle queues it runs on
  * this thread, however long it takes. */
 tolk_status tk_copy_buffers(tolk_buffer *dst, tolk_buffer *src, bool awaited, tolk_error *err);
+/* What copies keep for a device in its state. fini: also after a failure. */
+tolk_status tk_copy_init(tolk_ctx *ctx, tk_device_state *s, tolk_error *err);
+void tk_copy_fini(tolk_ctx *ctx, tk_device_state *s);
 /* Room of a copy that waits in a queue. */
 size_t tk_copy_waiting_bytes(void);
 /* Submit: zeros. */

@@ -5,6 +5,7 @@
  * goes, so that a handle of a device that was destroyed can still be looked at.
  */
 #include "base/status.h"
+#include "realize/copy.h"
 #include "realize/realize.h"
 
 #include <stdio.h>
@@ -39,6 +40,7 @@ void tk_device_end(tolk_device *device) {
     tk_book_fini(&s->book);
     tk_queue_unwatch(&s->merge.copy);
     tk_queue_free(s->queue);
+    tk_copy_fini(device->ctx, s);
     tk_alloc_free(&device->ctx->al, s, sizeof *s);
     tk_device_free(device);
 }
@@ -67,8 +69,11 @@ static tolk_status make(tk_realize *r, tk_device_slot_at *slot, tolk_error *err)
     if (st == TOLK_OK)
         st = tk_queue_create(ctx, device->name, ctx->synchronous, r->spin_us, &s->queue, err);
     if (st == TOLK_OK)
+        st = tk_copy_init(ctx, s, err);
+    if (st == TOLK_OK)
         st = tk_book_init(&s->book, device, err);
     if (st != TOLK_OK) {
+        tk_copy_fini(ctx, s);
         if (s->queue) {
             (void)tk_queue_close(s->queue, NULL);
             tk_queue_free(s->queue);

@@ -24,7 +24,8 @@ typedef struct tk_device_state {
     uint32_t ordinal;      /* among the devices of its framework */
     _Atomic int64_t index; /* among those of the context; -1: none */
     _Atomic bool destroyed;
-    tk_merge_state merge; /* under tk_realize.names */
+    tk_merge_state merge;      /* under tk_realize.names */
+    _Atomic(void *) host_copy; /* of copy.c: memory for the next one that is queued; or NULL */
 } tk_device_state;
 
 static inline tk_device_state *tk_device_state_of(const tolk_device *device) {

@@ -129,12 +129,11 @@ static void test_warm_runs_on_the_queue_take_no_memory(void **state) {
                                                    "%%41 = linear void (%%40)\n",
                                            4096, 1000LL));
     tolk_exec *e = NULL;
-    tolk_run_args a = TOLK_RUN_INIT;
-    a.wait = 1;
     assert_int_equal(tolk_exec_create(b, l, NULL, &e, NULL), TOLK_OK);
     for (int i = 0; i < 20; i++) {
         size_t before = heap.calls;
-        assert_int_equal(tolk_exec_run(e, &a, NULL), TOLK_OK);
+        assert_int_equal(tolk_exec_run(e, NULL, NULL), TOLK_OK);
+        assert_int_equal(tolk_device_await(r.cpu, NULL), TOLK_OK);
         if (i > 4)
             assert_int_equal(heap.calls, before);
     }

@@ -11,13 +11,14 @@ enum {
     RUNS = 1000,
     SMALL = 64,      /* floats: a call on the thread that submits it, if nothing is in its way */
     LARGE = 1 << 14, /* a copy of so many is queued, and so what follows it */
-    BATCH = 4        /* runs under way at once */
+    BATCH = 3        /* runs under way at once; a graph has at most one more */
 };
 
 static rt r;
 static tolk_bindings *b;
 static tolk_graph *g; /* of nodes to bind */
 static tolk_error err;
+static int made; /* runs, since the buffers were seeded */
 
 static tk_test_heap heap;
 
@@ -176,6 +177,7 @@ static const tolk_uop *node(int n, int slot, const char *device) {
 
 /* x of device d is d + 1 everywhere. */
 static void seed_ring(int devices, int n) {
+    made = 0;
     for (int d = 0; d < devices; d++) {
         tolk_buffer *x = floats(device_of(&r, device_name(d)), (size_t)n, (float)(d + 1));
         assert_int_equal(tolk_bindings_seed(b, node(n, 20 + 2 * d, device_name(d)), x, &err),
@@ -184,7 +186,7 @@ static void seed_ring(int devices, int n) {
     }
 }
 
-static void seed_positions(int devices, int n) {
+static tolk_buffer *seed_positions(int devices, int n) {
     char all[64] = "";
     tolk_buffer *x[4];
     for (int d = 0; d < devices; d++) {
@@ -198,6 +200,7 @@ static void seed_positions(int devices, int n) {
     tolk_multi_unref(m);
     for (int d = 0; d < devices; d++)
         tolk_buffer_unref(x[d]);
+    return x[0]; /* the bindings' */
 }
 
 static void await_all(int devices) {
@@ -210,6 +213,7 @@ static void run(tolk_exec *e, uint32_t wait) {
     a.wait = wait;
     if (tolk_exec_run(e, &a, &err))
         fail_msg("%s", err.msg);
+    made++;
 }
 
 /* Keeps a queue from going on. */
@@ -223,22 +227,24 @@ static tolk_status gate(void *arg, tolk_error *why) {
     return TOLK_OK;
 }
 
-/* All runs of a batch are queued at once: no later batch has more in the queues. */
+/* More runs than a batch has are queued at once: no later batch has more in the queues. */
 static void fill_queues(tolk_exec *e, int devices) {
     atomic_store(&closed, 1);
     for (int d = 0; d < devices; d++)
         assert_int_equal(
             tolk_queue_submit(device_of(&r, device_name(d)), gate, NULL, NULL, "gate", &err),
             TOLK_OK);
-    for (int i = 0; i < BATCH; i++)
+    for (int i = 0; i <= BATCH; i++)
         run(e, 0);
     atomic_store(&closed, 0);
     await_all(devices);
 }
 
-static void check_runs(tolk_linear *l, int devices) {
+/* x: a buffer of the first device, which is read while runs are under way. n: its floats. */
+static void check_runs(tolk_linear *l, int devices, tolk_buffer *x, int n) {
     tolk_exec *e = NULL;
     tolk_device *open[4];
+    float *host = malloc((size_t)n * sizeof *host);
     for (int d = 0; d < devices; d++)
         open[d] = device_of(&r, device_name(d));
     if (tolk_exec_create(b, l, NULL, &e, &err))
@@ -256,11 +262,13 @@ static void check_runs(tolk_linear *l, int devices) {
     for (int i = BATCH; i < RUNS; i += BATCH) {
         for (int k = 0; k < BATCH; k++)
             run(e, 0);
+        assert_int_equal(tolk_buffer_copyout(x, 0, host, (size_t)n * sizeof *host, &err), TOLK_OK);
         for (int d = 0; d < devices; d++)
             assert_int_equal(tolk_device_await(open[d], &err), TOLK_OK);
     }
     assert_int_equal(heap.calls - before, 0);
     tolk_exec_destroy(e);
+    free(host);
 }
 
 /* Device d has what device d - steps had at first. */
@@ -278,8 +286,10 @@ static void check_ring_runs(tolk_linear *(*make)(int, int), int devices, int n, 
     open_with((uint32_t)devices);
     seed_ring(devices, n);
     tolk_linear *l = make(devices, n);
-    check_runs(l, devices);
-    check_ring(devices, n, 2 * RUNS * steps);
+    tolk_buffer *x = NULL;
+    assert_int_equal(tolk_bindings_find(b, node(n, 20, "CPU"), &x, NULL, &err), TOLK_OK);
+    check_runs(l, devices, x, n);
+    check_ring(devices, n, made * steps);
     tolk_linear_unref(l);
     close_all();
 }
@@ -305,9 +315,9 @@ static void test_launches_and_copies_at_all_positions(void **state) {
     for (int devices = 2; devices <= 4; devices += 2)
         for (int n = SMALL; n <= LARGE; n *= LARGE / SMALL) {
             open_with((uint32_t)devices);
-            seed_positions(devices, n);
+            tolk_buffer *x = seed_positions(devices, n);
             tolk_linear *l = positions(devices, n);
-            check_runs(l, devices);
+            check_runs(l, devices, x, n);
             tolk_linear_unref(l);
             close_all();
         }
