@@ -43,6 +43,18 @@ static const char half[] = "%%0 = const index %d\n"
                            "%%9 = store void (%%8, %%7)\n"
                            "%%10 = end void (%%9, %%3)\n"
                            "%%11 = sink void (%%10) {name=\"half\"}\n";
+/* A sine of each float: bound by arithmetic, not by memory. */
+static const char sines[] = "%%0 = const index %d\n"
+                            "%%1 = param f32 (%%0) {slot=0, name=\"y\"}\n"
+                            "%%2 = param f32 (%%0) {slot=1, name=\"x\"}\n"
+                            "%%3 = range index (%%0) {axis=0, kind=global}\n"
+                            "%%4 = index f32 (%%2, %%3)\n"
+                            "%%5 = load f32 (%%4)\n"
+                            "%%7 = sin f32 (%%5)\n"
+                            "%%8 = index f32 (%%1, %%3)\n"
+                            "%%9 = store void (%%8, %%7)\n"
+                            "%%10 = end void (%%9, %%3)\n"
+                            "%%11 = sink void (%%10) {name=\"sines\"}\n";
 /* A decaying sum, each step after the one before: nothing for a second thread. */
 static const char decay[] = "%%0 = const index %d\n"
                             "%%1 = param f32 (%%0) {slot=0, name=\"y\"}\n"
@@ -186,7 +198,7 @@ int main(void) {
     overlap("serial kernels, 400 K steps", decay, 400000, 1.3);
     overlap("kernels, 256 K floats", half, 1 << 18, 1.3);
     /* Of all cores each: one after the other, with a start of the team for each. */
-    overlap("kernels, 1 M floats", half, 1 << 20, 2.1);
+    overlap("kernels, 1 M sines", sines, 1 << 20, 2.1);
     overlap("kernels, 8 M floats", half, 1 << 23, 2.1);
     tolk_ctx_destroy(narrow_ctx);
     tolk_ctx_destroy(ctx);

@@ -320,7 +320,8 @@ typedef struct tolk_var {
 typedef struct tolk_run_args {
     uint32_t size; /* sizeof(tolk_run_args) */
     uint32_t jit;  /* 1: the linear is compiled already: a kernel in it is an error */
-    uint32_t wait; /* 1: wait for the end; TOLK_DEBUG of 2 and more sets it */
+    uint32_t wait; /* 1: wait for the end, and work on this thread meanwhile; TOLK_DEBUG of 2 and
+                    * more sets it */
     const tolk_var *vars;
     size_t n_vars;
     const tolk_uop *const *inputs; /* what PARAM nodes with these slots stand for */
