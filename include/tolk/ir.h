@@ -26,8 +26,8 @@ TOLK_API tolk_op tolk_op_find(const char *name);
 TOLK_API const char *tolk_op_name(tolk_op op);
 
 /* One attribute: the key as in the text form, and the member that its kind uses: i for integers,
- * booleans and enums given as numbers, s for strings and for enums given by name, ints for lists,
- * s and n for bytes. */
+ * booleans and enums given as numbers, s for strings and for enums given by name, ints and n for
+ * lists, s and n for bytes. A value in another member is TOLK_E_ARG. */
 typedef struct tolk_attr {
     const char *key;
     int64_t i;
@@ -103,6 +103,9 @@ TOLK_API const tolk_uop *tolk_param_sym(tolk_graph *graph, tolk_dtype dtype,
 /* Integer scalar parameter with bounds min <= value <= max. */
 TOLK_API const tolk_uop *tolk_variable(tolk_graph *graph, tolk_dtype dtype, int64_t slot,
                                        const char *name, int64_t min, int64_t max);
+/* Scalar parameter of any dtype, without bounds of its own. */
+TOLK_API const tolk_uop *tolk_scalar(tolk_graph *graph, tolk_dtype dtype, int64_t slot,
+                                     const char *name);
 /* Loop over 0 .. size-1. size: index scalar. */
 TOLK_API const tolk_uop *tolk_range(tolk_graph *graph, const tolk_uop *size, int64_t axis,
                                     tolk_axis kind);
@@ -128,6 +131,44 @@ TOLK_API const tolk_uop *tolk_sink(tolk_graph *graph, const tolk_uop *const *eff
                                    const char *name);
 TOLK_API const tolk_uop *tolk_cast(tolk_graph *graph, const tolk_uop *x, tolk_dtype dtype);
 TOLK_API const tolk_uop *tolk_bitcast(tolk_graph *graph, const tolk_uop *x, tolk_dtype dtype);
+
+/* x, once the effects are done. */
+TOLK_API const tolk_uop *tolk_after(tolk_graph *graph, const tolk_uop *x,
+                                    const tolk_uop *const *effects, size_t n);
+
+/* What linears are made of; docs/ir.md, "Calls", says what each means. The rules that go beyond one
+ * node (the buffers of a call are those of its kernel, a slice lies in its buffer) are checked by
+ * tolk_verify() and tolk_linear_create(). */
+/* Memory of dims[rank] elements, row-major, that bindings give: on `device` ("CPU:1"; "CPU,CPU:1":
+ * one on each), or, for NULL, on that of the bindings. */
+TOLK_API const tolk_uop *tolk_buffer_node(tolk_graph *graph, tolk_dtype dtype, const int64_t *dims,
+                                          size_t rank, int64_t slot, const char *device);
+/* The same with dimensions that are index expressions (constants and variables). */
+TOLK_API const tolk_uop *tolk_buffer_node_sym(tolk_graph *graph, tolk_dtype dtype,
+                                              const tolk_uop *const *dims, size_t rank,
+                                              int64_t slot, const char *device);
+/* count elements of dtype, from the element number `offset` of x on (of x's dtype): an argument, or
+ * the body of a call that makes its argument 0 that part of its argument 1. */
+TOLK_API const tolk_uop *tolk_slice(tolk_graph *graph, const tolk_uop *x, tolk_dtype dtype,
+                                    int64_t offset, int64_t count);
+/* One of the buffers that x is on several devices; several buffers as one. */
+TOLK_API const tolk_uop *tolk_mselect(tolk_graph *graph, const tolk_uop *x, int64_t index);
+TOLK_API const tolk_uop *tolk_mstack(tolk_graph *graph, const tolk_uop *const *x, size_t n);
+/* Value of a variable for one call: an argument of it. value: a constant of the variable's dtype.
+ */
+TOLK_API const tolk_uop *tolk_bind(tolk_graph *graph, const tolk_uop *variable,
+                                   const tolk_uop *value);
+/* Body of a call that copies its argument 1 to its argument 0. */
+TOLK_API const tolk_uop *tolk_copy(tolk_graph *graph, const tolk_uop *src, const char *device);
+/* Body (a kernel's sink, a copy, a slice, a graph) and arguments; those of a kernel in the order of
+ * its buffer parameters. */
+TOLK_API const tolk_uop *tolk_call(tolk_graph *graph, const tolk_uop *body,
+                                   const tolk_uop *const *args, size_t n);
+/* Calls, one after the other: the root that tolk_linear_create() takes. */
+TOLK_API const tolk_uop *tolk_linear_node(tolk_graph *graph, const tolk_uop *const *calls,
+                                          size_t n);
+/* Body of a call that runs a linear as one, recorded where the device can. */
+TOLK_API const tolk_uop *tolk_graph_node(tolk_graph *graph, const tolk_uop *linear);
 
 /* Elementwise ops: operands and result share one dtype; comparisons give bool. See docs/ir.md. */
 /* clang-format off */

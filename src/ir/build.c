@@ -107,9 +107,54 @@ static const tk_blob *checked_string(tolk_graph *g, tk_op op, const char *key, c
     return tk_blob_str(g, s, n);
 }
 
+/* Is the value in the member that the kind of attribute uses? What tolk_uop_attr() filled in is. */
+static bool right_member(tolk_graph *g, tk_op op, const tk_attr_info *info, const tolk_attr *in) {
+    const char *have, *expected;
+    switch (info->kind) {
+    case TK_ATTR_INT:
+    case TK_ATTR_BOOL:
+        have = in->s ? "a string in s" : "a list in ints";
+        expected = info->kind == TK_ATTR_INT ? "an integer in i" : "0 or 1 in i";
+        if (!in->s && !in->ints)
+            return true;
+        break;
+    case TK_ATTR_SPACE:
+    case TK_ATTR_AXIS:
+    case TK_ATTR_ROP:
+        have = "a list in ints";
+        expected = "a name in s or a number in i";
+        if (!in->ints)
+            return true;
+        break;
+    case TK_ATTR_STR:
+        have = in->ints ? "a list in ints" : in->i ? "a number in i" : "NULL in s";
+        expected = "a string in s";
+        if (in->s)
+            return true;
+        break;
+    case TK_ATTR_INTS:
+        have = in->s ? "a string in s" : "a number in i";
+        expected = "a list in ints and n";
+        if (in->ints || (!in->s && !in->i))
+            return true;
+        break;
+    default: /* bytes */
+        have = in->ints ? "a list in ints" : "a number in i";
+        expected = "bytes in s and n";
+        if (in->s || (!in->ints && !in->i))
+            return true;
+        break;
+    }
+    tk_graph_fail(g, TOLK_E_ARG, "%s: %s has %s, expected %s", tk_op_get(op)->name, info->key, have,
+                  expected);
+    return false;
+}
+
 static bool attr_value(tolk_graph *g, tk_op op, const tk_attr_info *info, const tolk_attr *in,
                        tk_attr *out) {
     const char *name = tk_op_get(op)->name;
+    if (!right_member(g, op, info, in))
+        return false;
     switch (info->kind) {
     case TK_ATTR_INT:
         out->i = in->i;
@@ -134,10 +179,6 @@ static bool attr_value(tolk_graph *g, tk_op op, const tk_attr_info *info, const 
         tk_graph_fail(g, TOLK_E_ARG, "%s: %s has no value %lld", name, info->key, (long long)in->i);
         return false;
     case TK_ATTR_STR:
-        if (!in->s) {
-            tk_graph_fail(g, TOLK_E_ARG, "%s: %s needs a string in s", name, info->key);
-            return false;
-        }
         out->blob = checked_string(g, op, info->key, in->s);
         return out->blob != NULL;
     case TK_ATTR_INTS:
@@ -192,6 +233,9 @@ static bool map_attrs(tolk_graph *g, tk_op op, const tolk_attr *in, size_t n, tk
 const tolk_uop *tolk_uop_new(tolk_graph *graph, tolk_op op, tolk_dtype dtype,
                              const tolk_uop *const *src, size_t n, const tolk_attr *attrs,
                              size_t n_attrs) {
+    if (op == TOLK_OP_NONE)
+        return tk_graph_fail(graph, TOLK_E_ARG,
+                             "the op is TOLK_OP_NONE: tolk_op_find found no op of that name");
     if (op >= TK_OP_COUNT)
         return tk_graph_fail(graph, TOLK_E_ARG, "%u is the number of no op", op);
     if (op == TK_OP_CONST)
@@ -284,30 +328,54 @@ _Static_assert(TK_A_PARAM_NAME == TK_A_PARAM_SLOT + 1 && TK_A_PARAM_SPACE == TK_
                    TK_A_PARAM_AXIS == TK_A_PARAM_SLOT + 6,
                "param_attrs() knows the order");
 
+/* A PARAM or BUFFER of a shape. */
+static const tolk_uop *make_shaped(tolk_graph *g, tk_op op, tolk_dtype dtype,
+                                   const tolk_uop *const *dims, size_t rank, const tk_attr *attrs) {
+    if (rank > MAX_RANK)
+        return tk_graph_fail(g, TOLK_E_LIMIT, "%s: %zu dimensions, at most %d", tk_op_get(op)->name,
+                             rank, MAX_RANK);
+    if (rank < 2)
+        return make(g, op, dtype, dims, rank, attrs);
+    const tolk_uop *shape = make(g, TK_OP_STACK, TOLK_INDEX, dims, rank, NULL);
+    return make(g, op, dtype, &shape, 1, attrs);
+}
+
+/* Constant dimensions as nodes; what is above the limit is left to make_shaped(). */
+static bool const_dims(tolk_graph *g, tk_op op, const int64_t *dims, size_t rank,
+                       const tolk_uop *sizes[MAX_RANK]) {
+    for (size_t i = 0; i < rank && i < MAX_RANK; i++) {
+        if (dims[i] < 0) {
+            tk_graph_fail(g, TOLK_E_SHAPE, "%s: dimension %zu is %lld", tk_op_get(op)->name, i,
+                          (long long)dims[i]);
+            return false;
+        }
+        sizes[i] = tk_uop_index_const(g, dims[i]);
+    }
+    return true;
+}
+
 const tolk_uop *tolk_param_sym(tolk_graph *graph, tolk_dtype dtype, const tolk_uop *const *dims,
                                size_t rank, int64_t slot, const char *name) {
     tk_attr attrs[MAX_ATTRS];
-    if (rank > MAX_RANK)
-        return tk_graph_fail(graph, TOLK_E_LIMIT, "param: %zu dimensions, at most %d", rank,
-                             MAX_RANK);
-    if (!param_attrs(graph, slot, name, attrs))
-        return NULL;
-    if (rank < 2)
-        return make(graph, TK_OP_PARAM, dtype, dims, rank, attrs);
-    const tolk_uop *shape = make(graph, TK_OP_STACK, TOLK_INDEX, dims, rank, NULL);
-    return make(graph, TK_OP_PARAM, dtype, &shape, 1, attrs);
+    return param_attrs(graph, slot, name, attrs)
+               ? make_shaped(graph, TK_OP_PARAM, dtype, dims, rank, attrs)
+               : NULL;
 }
 
 const tolk_uop *tolk_param(tolk_graph *graph, tolk_dtype dtype, const int64_t *dims, size_t rank,
                            int64_t slot, const char *name) {
     const tolk_uop *sizes[MAX_RANK];
-    for (size_t i = 0; i < rank && i < MAX_RANK; i++) {
-        if (dims[i] < 0)
-            return tk_graph_fail(graph, TOLK_E_SHAPE, "param: dimension %zu is %lld", i,
-                                 (long long)dims[i]);
-        sizes[i] = tk_uop_index_const(graph, dims[i]);
-    }
-    return tolk_param_sym(graph, dtype, sizes, rank, slot, name);
+    return const_dims(graph, TK_OP_PARAM, dims, rank, sizes)
+               ? tolk_param_sym(graph, dtype, sizes, rank, slot, name)
+               : NULL;
+}
+
+const tolk_uop *tolk_scalar(tolk_graph *graph, tolk_dtype dtype, int64_t slot, const char *name) {
+    tk_attr attrs[MAX_ATTRS];
+    if (!param_attrs(graph, slot, name, attrs))
+        return NULL;
+    attrs[2].i = TK_SPACE_ALU;
+    return make(graph, TK_OP_PARAM, dtype, NULL, 0, attrs);
 }
 
 const tolk_uop *tolk_variable(tolk_graph *graph, tolk_dtype dtype, int64_t slot, const char *name,
@@ -407,6 +475,92 @@ const tolk_uop *tolk_sink(tolk_graph *graph, const tolk_uop *const *effects, siz
     return make(graph, TK_OP_SINK, TOLK_VOID, effects, n, attrs);
 }
 _Static_assert(TK_A_SINK_OPTS == TK_A_SINK_NAME + 1, "tolk_sink() knows the order");
+
+const tolk_uop *tolk_after(tolk_graph *graph, const tolk_uop *x, const tolk_uop *const *effects,
+                           size_t n) {
+    return make_joined(graph, TK_OP_AFTER, TOLK_VOID, x, effects, n, NULL);
+}
+
+/* ---- calls ---- */
+
+/* One string attribute that must be there. */
+static bool needed_string(tolk_graph *g, tk_op op, const char *key, const char *s,
+                          tk_attr attrs[MAX_ATTRS]) {
+    memset(attrs, 0, MAX_ATTRS * sizeof *attrs);
+    if (!s)
+        tk_graph_fail(g, TOLK_E_ARG, "%s: %s is NULL", tk_op_get(op)->name, key);
+    else
+        attrs[0].blob = checked_string(g, op, key, s);
+    return attrs[0].blob != NULL;
+}
+
+const tolk_uop *tolk_buffer_node_sym(tolk_graph *graph, tolk_dtype dtype,
+                                     const tolk_uop *const *dims, size_t rank, int64_t slot,
+                                     const char *device) {
+    tk_attr attrs[MAX_ATTRS] = {{.i = slot}, {.i = TK_SPACE_GLOBAL}, {.i = 0}, {.blob = NULL}};
+    if (device && !(attrs[3].blob = checked_string(graph, TK_OP_BUFFER, "device", device)))
+        return NULL;
+    return make_shaped(graph, TK_OP_BUFFER, dtype, dims, rank, attrs);
+}
+_Static_assert(TK_A_BUFFER_SPACE == TK_A_BUFFER_SLOT + 1 &&
+                   TK_A_BUFFER_DYNAMIC == TK_A_BUFFER_SLOT + 2 &&
+                   TK_A_BUFFER_DEVICE == TK_A_BUFFER_SLOT + 3,
+               "tolk_buffer_node_sym() knows the order");
+
+const tolk_uop *tolk_buffer_node(tolk_graph *graph, tolk_dtype dtype, const int64_t *dims,
+                                 size_t rank, int64_t slot, const char *device) {
+    const tolk_uop *sizes[MAX_RANK];
+    return const_dims(graph, TK_OP_BUFFER, dims, rank, sizes)
+               ? tolk_buffer_node_sym(graph, dtype, sizes, rank, slot, device)
+               : NULL;
+}
+
+const tolk_uop *tolk_slice(tolk_graph *graph, const tolk_uop *x, tolk_dtype dtype, int64_t offset,
+                           int64_t count) {
+    tk_attr attrs[MAX_ATTRS] = {{.i = count}};
+    if (offset < 0)
+        return tk_graph_fail(graph, TOLK_E_RANGE, "slice: offset is %lld, expected at least 0",
+                             (long long)offset);
+    const tolk_uop *src[] = {x, tk_uop_index_const(graph, offset)};
+    return make(graph, TK_OP_SLICE, dtype, src, 2, attrs);
+}
+
+const tolk_uop *tolk_mselect(tolk_graph *graph, const tolk_uop *x, int64_t index) {
+    tk_attr attrs[MAX_ATTRS] = {{.i = index}};
+    return make_by_rule(graph, TK_OP_MSELECT, TOLK_VOID, &x, 1, attrs);
+}
+
+const tolk_uop *tolk_mstack(tolk_graph *graph, const tolk_uop *const *x, size_t n) {
+    return make_by_rule(graph, TK_OP_MSTACK, TOLK_VOID, x, n, NULL);
+}
+
+const tolk_uop *tolk_bind(tolk_graph *graph, const tolk_uop *variable, const tolk_uop *value) {
+    return make_by_rule(graph, TK_OP_BIND, TOLK_VOID, (const tolk_uop *[]){variable, value}, 2,
+                        NULL);
+}
+
+const tolk_uop *tolk_copy(tolk_graph *graph, const tolk_uop *src, const char *device) {
+    tk_attr attrs[MAX_ATTRS];
+    return needed_string(graph, TK_OP_COPY, "device", device, attrs)
+               ? make_by_rule(graph, TK_OP_COPY, TOLK_VOID, &src, 1, attrs)
+               : NULL;
+}
+
+const tolk_uop *tolk_call(tolk_graph *graph, const tolk_uop *body, const tolk_uop *const *args,
+                          size_t n) {
+    return make_joined(graph, TK_OP_CALL, TOLK_VOID, body, args, n, NULL);
+}
+
+const tolk_uop *tolk_linear_node(tolk_graph *graph, const tolk_uop *const *calls, size_t n) {
+    return make(graph, TK_OP_LINEAR, TOLK_VOID, calls, n, NULL);
+}
+
+const tolk_uop *tolk_graph_node(tolk_graph *graph, const tolk_uop *linear) {
+    tk_attr attrs[MAX_ATTRS];
+    return needed_string(graph, TK_OP_CUSTOM_FUNCTION, "name", "graph", attrs)
+               ? make(graph, TK_OP_CUSTOM_FUNCTION, TOLK_VOID, &linear, 1, attrs)
+               : NULL;
+}
 
 /* ---- elementwise ---- */
 

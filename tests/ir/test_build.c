@@ -218,7 +218,8 @@ static void test_uop_new_wrong_attributes_are_named(void **state) {
     check_refused(g, NEW(range, axis, {.key = "sub", .n = 3}), TOLK_E_ARG, "3 elements at NULL");
     check_refused(g, NEW(range, axis, {.key = "sub", .ints = &n->attr->i, .n = 1 << 20}),
                   TOLK_E_LIMIT, "range: sub has 1048576 elements, at most");
-    check_refused(g, NEW(param, slot, {.key = "name"}), TOLK_E_ARG, "name needs a string");
+    check_refused(g, NEW(param, slot, {.key = "name"}), TOLK_E_ARG,
+                  "param: name has NULL in s, expected a string in s");
     check_refused(g, NEW(param, slot, {.key = "name", .s = "a\xff"}), TOLK_E_ARG,
                   "param: name is not UTF-8 at byte 1");
     check_refused(g, tolk_uop_new(g, 9999, TOLK_F32, NULL, 0, NULL, 0), TOLK_E_ARG, "9999");
@@ -234,6 +235,177 @@ static void test_uop_new_wrong_attributes_are_named(void **state) {
     name[3 << 20] = 0;
     check_refused(g, tolk_sink(g, NULL, 0, name), TOLK_E_LIMIT, "name has 3145728 bytes");
     free(name);
+}
+
+/* What would have meant the default, or nothing, in silence. */
+static void test_uop_new_value_in_the_wrong_member_is_refused(void **state) {
+    tolk_graph *g = *state;
+    const tolk_uop *n = tolk_const_int(g, TOLK_INDEX, 8);
+    tolk_op range = tolk_op_find("range"), param = tolk_op_find("param");
+    tolk_attr axis = {.key = "axis", .i = 0}, slot = {.key = "slot", .i = 0};
+    int64_t one[] = {1};
+    check_refused(g, NEW(param, {.key = "slot", .s = "3"}), TOLK_E_ARG,
+                  "param: slot has a string in s, expected an integer in i");
+    check_refused(g, NEW(param, {.key = "slot", .ints = one, .n = 1}), TOLK_E_ARG,
+                  "param: slot has a list in ints, expected an integer in i");
+    check_refused(g, NEW(range, axis, {.key = "poll", .s = "true"}), TOLK_E_ARG,
+                  "range: poll has a string in s, expected 0 or 1 in i");
+    check_refused(g, NEW(param, slot, {.key = "name", .i = 3}), TOLK_E_ARG,
+                  "param: name has a number in i, expected a string in s");
+    check_refused(g, NEW(param, slot, {.key = "name", .ints = one, .n = 1}), TOLK_E_ARG,
+                  "param: name has a list in ints, expected a string in s");
+    check_refused(g, NEW(range, axis, {.key = "sub", .i = 3}), TOLK_E_ARG,
+                  "range: sub has a number in i, expected a list in ints and n");
+    check_refused(g, NEW(range, axis, {.key = "sub", .s = "3"}), TOLK_E_ARG,
+                  "range: sub has a string in s, expected a list in ints and n");
+    check_refused(g, NEW(range, axis, {.key = "kind", .ints = one, .n = 1}), TOLK_E_ARG,
+                  "range: kind has a list in ints, expected a name in s or a number in i");
+    check_refused(g,
+                  tolk_uop_new(g, tolk_op_find("binary"), TOLK_VOID, NULL, 0,
+                               &(tolk_attr){.key = "bytes", .i = 3}, 1),
+                  TOLK_E_ARG, "binary: bytes has a number in i, expected bytes in s and n");
+    check_refused(g, tolk_uop_new(g, tolk_op_find("linaer"), TOLK_VOID, NULL, 0, NULL, 0),
+                  TOLK_E_ARG, "tolk_op_find found no op of that name");
+    /* What was read from a node is right for another one, whatever members it filled in. */
+    static const struct {
+        const char *op, *key;
+    } of[] = {{"param", "slot"}, {"param", "name"}, {"param", "space"}, {"range", "sub"},
+              {"range", "kind"}, {"range", "poll"}, {"binary", "bytes"}};
+    const tolk_uop *const made[] = {
+        tolk_param(g, TOLK_F32, NULL, 0, 3, "x"),
+        NEW(range, axis, {.key = "sub", .ints = one, .n = 1}, {.key = "kind", .s = "lane"}),
+        tolk_uop_new(g, tolk_op_find("binary"), TOLK_VOID, NULL, 0,
+                     &(tolk_attr){.key = "bytes", .s = "\0", .n = 1}, 1)};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        tolk_attr a[2] = {{.key = NULL}};
+        const tolk_uop *u = made[i < 3 ? 0 : i < 6 ? 1 : 2];
+        const char *needed = i < 3 ? "slot" : i < 6 ? "axis" : "bytes";
+        assert_true(tolk_uop_attr(u, of[i].key, &a[0]));
+        assert_true(tolk_uop_attr(u, needed, &a[1]));
+        bool same = strcmp(needed, of[i].key) == 0;
+        assert_non_null(tolk_uop_new(g, tolk_op_find(of[i].op), i < 3 ? TOLK_F32 : TOLK_VOID, &n,
+                                     i >= 3 && i < 6, a, same ? 1 : 2));
+    }
+    assert_int_equal(tolk_graph_error(g, NULL), TOLK_OK);
+}
+
+/* Calls with every builder of theirs: a graph of a kernel and a copy, behind a slice. */
+static const tolk_uop *build_linear(tolk_graph *g) {
+    static const char *const both = "CPU,CPU:1";
+    int64_t n = 16, all = 64;
+    const tolk_uop *v = tolk_variable(g, TOLK_I32, 5, "n", 1, 16);
+    const tolk_uop *k = tolk_scalar(g, TOLK_F32, 4, "k"), *size = tolk_cast(g, v, TOLK_INDEX);
+    const tolk_uop *i = tolk_range(g, size, 0, TOLK_AXIS_GLOBAL);
+    const tolk_uop *y = tolk_param(g, TOLK_F32, &n, 1, 0, "y");
+    const tolk_uop *store = tolk_store(g, tolk_index(g, y, &i, 1), k);
+    const tolk_uop *end = tolk_end(g, store, &i, 1), *kernel = tolk_sink(g, &end, 1, "fill");
+
+    const tolk_uop *b[] = {tolk_buffer_node(g, TOLK_F32, &n, 1, 1, NULL),
+                           tolk_buffer_node_sym(g, TOLK_F32, &size, 1, 2, "CPU:1"),
+                           tolk_buffer_node(g, TOLK_U8, &all, 1, 3, both),
+                           tolk_buffer_node(g, TOLK_U8, &all, 1, 4, "CPU")};
+    const tolk_uop *shard = tolk_mselect(g, b[2], 1);
+    const tolk_uop *part = tolk_slice(g, shard, TOLK_F32, 0, 16);
+    const tolk_uop *pair[] = {shard, b[3]}, *stack = tolk_mstack(g, pair, 2);
+    const tolk_uop *fill[] = {b[0], tolk_bind(g, v, tolk_const_int(g, TOLK_I32, 7))};
+    const tolk_uop *inner[] = {
+        tolk_call(g, kernel, fill, 2),
+        tolk_call(g, tolk_copy(g, b[0], "CPU:1"), (const tolk_uop *[]){b[1], b[0]}, 2)};
+    const tolk_uop *calls[] = {
+        tolk_call(g, part, (const tolk_uop *[]){b[0], shard}, 2),
+        tolk_call(g, tolk_graph_node(g, tolk_linear_node(g, inner, 2)), NULL, 0),
+        tolk_call(g, tolk_copy(g, b[2], both), (const tolk_uop *[]){b[2], stack}, 2)};
+    return tolk_linear_node(g, calls, 3);
+}
+
+static void test_linear_by_builders_is_the_linear_in_text(void **state) {
+    tolk_graph *g = *state;
+    static const char text[] = "tolk.uop 1\n"
+                               "%0 = const index 64\n"
+                               "%1 = buffer u8 (%0) {slot=3, device=\"CPU,CPU:1\"}\n"
+                               "%2 = mselect u8 (%1) {index=1}\n"
+                               "%3 = const index 0\n"
+                               "%4 = slice f32 (%2, %3) {count=16}\n"
+                               "%5 = const index 16\n"
+                               "%6 = buffer f32 (%5) {slot=1}\n"
+                               "%7 = call void (%4, %6, %2)\n"
+                               "%8 = param f32 (%5) {slot=0, name=\"y\"}\n"
+                               "%9 = param i32 {slot=5, name=\"n\", space=alu, min=1, max=16}\n"
+                               "%10 = cast index (%9)\n"
+                               "%11 = range index (%10) {axis=0, kind=global}\n"
+                               "%12 = index f32 (%8, %11)\n"
+                               "%13 = param f32 {slot=4, name=\"k\", space=alu}\n"
+                               "%14 = store void (%12, %13)\n"
+                               "%15 = end void (%14, %11)\n"
+                               "%16 = sink void (%15) {name=\"fill\"}\n"
+                               "%17 = const i32 7\n"
+                               "%18 = bind i32 (%9, %17)\n"
+                               "%19 = call void (%16, %6, %18)\n"
+                               "%20 = copy f32 (%6) {device=\"CPU:1\"}\n"
+                               "%21 = buffer f32 (%10) {slot=2, device=\"CPU:1\"}\n"
+                               "%22 = call void (%20, %21, %6)\n"
+                               "%23 = linear void (%19, %22)\n"
+                               "%24 = custom_function void (%23) {name=\"graph\"}\n"
+                               "%25 = call void (%24)\n"
+                               "%26 = copy u8 (%1) {device=\"CPU,CPU:1\"}\n"
+                               "%27 = buffer u8 (%0) {slot=4, device=\"CPU\"}\n"
+                               "%28 = mstack u8 (%2, %27)\n"
+                               "%29 = call void (%26, %1, %28)\n"
+                               "%30 = linear void (%7, %25, %29)\n";
+    const tolk_uop *u = build_linear(g), *parsed = NULL;
+    tolk_error err = TOLK_ERROR_INIT;
+    if (!u || tolk_verify(u, TOLK_STAGE_TENSOR, &err)) {
+        (void)tolk_graph_error(g, &err);
+        fail_msg("%s", err.msg);
+    }
+    assert_int_equal(tolk_parse(g, text, strlen(text), 0, &parsed, NULL), TOLK_OK);
+    assert_ptr_equal(u, parsed);
+    char *out = NULL;
+    assert_int_equal(tolk_print(u, &out, NULL), TOLK_OK);
+    assert_string_equal(out, text);
+    tk_strbuf_text_free(g->al, out);
+}
+
+static void test_parts_of_linears_wrong_are_refused(void **state) {
+    tolk_graph *g = *state;
+    int64_t n = 4;
+    const tolk_uop *x = tolk_buffer_node(g, TOLK_F32, &n, 1, 0, NULL);
+    const tolk_uop *y = tolk_buffer_node(g, TOLK_F64, &n, 1, 1, NULL);
+    const tolk_uop *v = tolk_variable(g, TOLK_I32, 0, "n", 1, 10);
+    /* AFTER is of its value, and waits for what it names. */
+    const tolk_uop *call = tolk_call(g, tolk_copy(g, x, "CPU"), (const tolk_uop *[]){x, x}, 2);
+    const tolk_uop *after = tolk_after(g, x, &call, 1);
+    assert_int_equal(tolk_uop_dtype(after), TOLK_F32);
+    assert_ptr_equal(tolk_uop_src(after, 0), x);
+    assert_ptr_equal(tolk_uop_src(after, 1), call);
+    /* A scalar of a float dtype has no bounds; of an integer dtype it is the unbounded variable. */
+    assert_int_equal(tolk_uop_dtype(tolk_scalar(g, TOLK_F64, 1, "k")), TOLK_F64);
+    assert_ptr_equal(tolk_scalar(g, TOLK_I64, 1, "k"),
+                     tolk_variable(g, TOLK_I64, 1, "k", INT64_MIN, INT64_MAX));
+    n = -1;
+    check_refused(g, tolk_buffer_node(g, TOLK_F32, &n, 1, 0, NULL), TOLK_E_SHAPE,
+                  "buffer: dimension 0 is -1");
+    check_refused(g, tolk_buffer_node(g, TOLK_INDEX, NULL, 0, 0, NULL), TOLK_E_DTYPE, "index");
+    check_refused(g, tolk_buffer_node_sym(g, TOLK_F32, NULL, 9, 0, NULL), TOLK_E_LIMIT,
+                  "buffer: 9 dimensions, at most 8");
+    check_refused(g, tolk_buffer_node(g, TOLK_F32, NULL, 0, 0, "\xff"), TOLK_E_ARG,
+                  "buffer: device is not UTF-8");
+    check_refused(g, tolk_slice(g, x, TOLK_F32, -1, 2), TOLK_E_RANGE, "slice: offset is -1");
+    check_refused(g, tolk_slice(g, x, TOLK_F32, 0, -2), TOLK_E_VERIFY, "count");
+    check_refused(g, tolk_slice(g, NULL, TOLK_F32, 0, 2), TOLK_E_ARG, "slice: source 0 is NULL");
+    check_refused(g, tolk_mselect(g, x, -1), TOLK_E_VERIFY, "index");
+    check_refused(g, tolk_mstack(g, (const tolk_uop *[]){x, y}, 2), TOLK_E_DTYPE, "operand 1");
+    check_refused(g, tolk_mstack(g, NULL, 0), TOLK_E_VERIFY, "mstack: 0 operands");
+    check_refused(g, tolk_bind(g, x, tolk_const_float(g, TOLK_F32, 1)), TOLK_E_VERIFY,
+                  "expected a scalar param");
+    check_refused(g, tolk_bind(g, v, tolk_const_int(g, TOLK_I32, 11)), TOLK_E_RANGE,
+                  "value 11 is not within 1..10");
+    check_refused(g, tolk_copy(g, x, NULL), TOLK_E_ARG, "copy: device is NULL");
+    check_refused(g, tolk_call(g, NULL, NULL, 0), TOLK_E_ARG, "call: source 0 is NULL");
+    check_refused(g, tolk_call(g, x, (const tolk_uop *[]){x, NULL}, 2), TOLK_E_ARG,
+                  "call: source 2 is NULL");
+    check_refused(g, tolk_graph_node(g, NULL), TOLK_E_ARG, "custom_function: source 0 is NULL");
+    check_refused(g, tolk_after(g, NULL, &call, 1), TOLK_E_ARG, "after: source 0 is NULL");
 }
 
 static void test_params_and_ranges_wrong_are_refused(void **state) {
@@ -331,6 +503,7 @@ static tolk_status build_without_memory(const tolk_allocator *al, void *user) {
         for (int i = 0; i < 100; i++)
             many[i] = tolk_range(g, tolk_const_int(g, TOLK_INDEX, 2), i, TOLK_AXIS_LOOP);
         u = tolk_end(g, u, many, 100);
+        u = u ? build_linear(g) : NULL;
         st = tolk_graph_error(g, NULL);
         if ((u == NULL) != (st != TOLK_OK))
             st = TOLK_E_INTERNAL;
@@ -357,6 +530,11 @@ int main(void) {
                                         teardown),
         cmocka_unit_test_setup_teardown(test_nodes_of_another_graph_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_uop_new_wrong_attributes_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_uop_new_value_in_the_wrong_member_is_refused, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_linear_by_builders_is_the_linear_in_text, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_parts_of_linears_wrong_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_params_and_ranges_wrong_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_sources_are_kept_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_attributes_are_read_back, setup, teardown),
