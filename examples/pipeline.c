@@ -8,52 +8,48 @@
 
 enum { MOST = 4096 };
 
-/* What runs: `x` is the input of each run, n its size, buffer 3 the result. */
-static const char text[] = "tolk.uop 1\n"
-                           "%0 = const index 4096\n"
-                           "%1 = const index 1\n"
-                           "%2 = const index 0\n"
-                           "%3 = param i32 {slot=9, name=\"n\", space=alu, min=1, max=4096}\n"
-                           "%4 = cast index (%3)\n"
-                           "%5 = param f32 (%0) {slot=0, name=\"y\"}\n"
-                           "%6 = param f32 (%0) {slot=1, name=\"x\"}\n"
-                           "%7 = range index (%4) {axis=0, kind=global}\n"
-                           "%8 = index f32 (%5, %7)\n"
-                           "%9 = index f32 (%6, %7)\n"
-                           "%10 = load f32 (%9)\n"
-                           /* y[i] = x[i] * x[i] */
-                           "%20 = mul f32 (%10, %10)\n"
-                           "%21 = store void (%8, %20)\n"
-                           "%22 = end void (%21, %7)\n"
-                           "%23 = sink void (%22) {name=\"square\"}\n"
-                           /* y[i] = x[i] * (i + 1) */
-                           "%30 = add index (%7, %1)\n"
-                           "%31 = cast f32 (%30)\n"
-                           "%32 = mul f32 (%10, %31)\n"
-                           "%33 = store void (%8, %32)\n"
-                           "%34 = end void (%33, %7)\n"
-                           "%35 = sink void (%34) {name=\"weigh\"}\n"
-                           /* s[0] = x[0] + ... + x[n - 1] */
-                           "%40 = param f32 (%1) {slot=0, name=\"s\"}\n"
-                           "%41 = range index (%4) {axis=0, kind=reduce}\n"
-                           "%42 = index f32 (%6, %41)\n"
-                           "%43 = load f32 (%42)\n"
-                           "%44 = reduce f32 (%43, %41) {op=add}\n"
-                           "%45 = index f32 (%40, %2)\n"
-                           "%46 = store void (%45, %44)\n"
-                           "%47 = sink void (%46) {name=\"sum\"}\n"
-                           /* their buffers, and the calls */
-                           "%50 = param f32 (%0) {slot=0, name=\"x\", device=\"CPU\"}\n"
-                           "%51 = buffer f32 (%0) {slot=0, device=\"CPU\"}\n"
-                           "%52 = buffer f32 (%0) {slot=1, device=\"CPU:1\"}\n"
-                           "%53 = buffer f32 (%0) {slot=2, device=\"CPU:1\"}\n"
-                           "%54 = buffer f32 (%1) {slot=3, device=\"CPU:1\"}\n"
-                           "%60 = call void (%23, %51, %50)\n"
-                           "%61 = copy f32 (%51) {device=\"CPU:1\"}\n"
-                           "%62 = call void (%61, %52, %51)\n"
-                           "%63 = call void (%35, %53, %52)\n"
-                           "%64 = call void (%47, %54, %53)\n"
-                           "%65 = linear void (%60, %62, %63, %64)\n";
+/* y[i] = x[i] * (w ? i + 1 : x[i]), i < n */
+static const tolk_uop *elementwise(tolk_graph *g, const tolk_uop *n, const char *name, int w) {
+    const tolk_uop *y = tolk_param_sym(g, TOLK_F32, &n, 1, 0, "y");
+    const tolk_uop *x = tolk_param_sym(g, TOLK_F32, &n, 1, 1, "x");
+    const tolk_uop *i = tolk_range(g, n, 0, TOLK_AXIS_GLOBAL);
+    const tolk_uop *v = tolk_load(g, tolk_index(g, x, &i, 1)),
+                   *one = tolk_const_int(g, TOLK_INDEX, 1);
+    v = tolk_mul(g, v, w ? tolk_cast(g, tolk_add(g, i, one), TOLK_F32) : v);
+    const tolk_uop *all = tolk_end(g, tolk_store(g, tolk_index(g, y, &i, 1), v), &i, 1);
+    return tolk_sink(g, &all, 1, name);
+}
+
+/* s[0] = x[0] + ... + x[n - 1] */
+static const tolk_uop *sum_of(tolk_graph *g, const tolk_uop *n) {
+    static const int64_t one[] = {1};
+    const tolk_uop *s = tolk_param(g, TOLK_F32, one, 1, 0, "s");
+    const tolk_uop *x = tolk_param_sym(g, TOLK_F32, &n, 1, 1, "x");
+    const tolk_uop *i = tolk_range(g, n, 0, TOLK_AXIS_REDUCE),
+                   *zero = tolk_const_int(g, TOLK_INDEX, 0);
+    const tolk_uop *v =
+        tolk_reduce(g, TOLK_REDUCE_ADD, tolk_load(g, tolk_index(g, x, &i, 1)), &i, 1);
+    v = tolk_store(g, tolk_index(g, s, &zero, 1), v);
+    return tolk_sink(g, &v, 1, "sum");
+}
+
+/* The calls: param 0 is the input of each run, n its size, *result where the sum goes. In text this
+ * is pipeline.uop, with its last two calls in a graph, which the jit makes itself. */
+static const tolk_uop *build(tolk_graph *g, const tolk_uop **result) {
+    static const int64_t one[] = {1};
+    const tolk_uop *n = tolk_cast(g, tolk_variable(g, TOLK_I32, 2, "n", 1, MOST), TOLK_INDEX);
+    const tolk_uop *in = tolk_param_sym(g, TOLK_F32, &n, 1, 0, "in");
+    const tolk_uop *a = tolk_buffer_node_sym(g, TOLK_F32, &n, 1, 0, "CPU");
+    const tolk_uop *b = tolk_buffer_node_sym(g, TOLK_F32, &n, 1, 1, "CPU:1");
+    const tolk_uop *c = tolk_buffer_node_sym(g, TOLK_F32, &n, 1, 2, "CPU:1");
+    const tolk_uop *s = *result = tolk_buffer_node(g, TOLK_F32, one, 1, 3, "CPU:1");
+    const tolk_uop *square[] = {a, in}, *move[] = {b, a}, *weigh[] = {c, b}, *sum[] = {s, c};
+    const tolk_uop *calls[] = {tolk_call(g, elementwise(g, n, "square", 0), square, 2),
+                               tolk_call(g, tolk_copy(g, a, "CPU:1"), move, 2),
+                               tolk_call(g, elementwise(g, n, "weigh", 1), weigh, 2),
+                               tolk_call(g, sum_of(g, n), sum, 2)};
+    return tolk_linear_node(g, calls, 4);
+}
 
 /* What the pipeline needs to run. */
 typedef struct pipeline {
@@ -77,29 +73,23 @@ int main(void) {
     tolk_ctx *ctx = NULL;
     tolk_graph *g = NULL;
     tolk_device *d[2];
-    const tolk_uop *root = NULL, *result = NULL, *input[2] = {NULL};
+    const tolk_uop *result = NULL, *input[2] = {NULL};
     tolk_buffer *in[2] = {NULL}, *sum = NULL;
     tolk_bindings *bindings = NULL;
     tolk_jit *jit = NULL;
     pipeline p = {NULL, 0};
     int bad = tolk_ctx_create(&opts, &ctx, &e) || tolk_device_open(ctx, "CPU:0", &d[0], &e) ||
               tolk_device_open(ctx, "CPU:1", &d[1], &e) || tolk_graph_create(ctx, &g) ||
-              tolk_parse(g, text, sizeof text - 1, 0, &root, &e) ||
-              tolk_linear_create(ctx, root, &p.linear, &e) ||
               tolk_bindings_create(d[0], &bindings, &e);
 
     /* Two inputs, in turn, and where the result goes: a node stands for each. */
     if (!bad) {
-        const tolk_uop *sizes[] = {tolk_const_int(g, TOLK_INDEX, MOST),
-                                   tolk_const_int(g, TOLK_INDEX, 1)};
-        for (int i = 0; i < 3; i++) {
-            const tolk_attr attrs[] = {{.key = "slot", .i = i < 2 ? 10 + i : 3},
-                                       {.key = "device", .s = i < 2 ? "CPU" : "CPU:1"}};
-            const tolk_uop *node =
-                tolk_uop_new(g, tolk_op_find("buffer"), TOLK_F32, &sizes[i / 2], 1, attrs, 2);
-            *(i < 2 ? &input[i] : &result) = node;
-        }
-        bad = tolk_graph_error(g, &e) ||
+        static const int64_t most[] = {MOST};
+        const tolk_uop *root = build(g, &result);
+        for (int i = 0; i < 2; i++)
+            input[i] = tolk_buffer_node(g, TOLK_F32, most, 1, 10 + i, "CPU");
+        /* Builders pass NULL on and the graph keeps the first error: one check is enough. */
+        bad = tolk_graph_error(g, &e) || tolk_linear_create(ctx, root, &p.linear, &e) ||
               tolk_buffer_create(d[0], TOLK_F32, MOST, NULL, &in[0], &e) ||
               tolk_buffer_create(d[0], TOLK_F32, MOST, NULL, &in[1], &e) ||
               tolk_buffer_create(d[1], TOLK_F32, 1, NULL, &sum, &e) ||
@@ -115,7 +105,7 @@ int main(void) {
     for (int k = 0; k < 5 && !bad; k++) {
         for (int i = 0; i < MOST; i++)
             x[i] = (float)(k + 1);
-        tolk_var n = {"n", sizes[k]};
+        tolk_var n = tolk_var_int("n", sizes[k]);
         tolk_run_args args = TOLK_RUN_INIT;
         args.vars = &n;
         args.n_vars = 1;

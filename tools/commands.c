@@ -43,8 +43,8 @@ static const struct {
 } commands[] = {
     {"run", tk_cmd_run,
      "run K.uop --arg NAME=FILE.npy|NUMBER ... --out NAME=FILE.npy ... [--set VAR=N]\n"
-     "      [--kernel NAME] [--device CPU|interp] [--target CPU] [--global x,y,z]\n"
-     "      [--local x,y,z] [--opts \"...\"] [--bounds check|trust] [--strict]\n"
+     "      [--kernel NAME] [--device CPU[:N]|interp] [--target CPU]\n"
+     "      [--global x,y,z] [--local x,y,z] [--opts \"...\"] [--bounds check|trust] [--strict]\n"
      "      [--tier full|quick|auto] [--shared-bytes N] [--repeat N] [--history] [--trusted] "
      "[--json]",
      FILE_HELP
@@ -54,8 +54,9 @@ static const struct {
      "                         one dimension takes any array, in row-major order\n"
      "  --arg NAME=NUMBER      every element, or a scalar (also true, inf, nan, 0x1.8p+1)\n"
      "  --out NAME=FILE.npy    where a buffer goes after the run; others are shown in "
-     "part\n" SET_HELP KERNEL_HELP
-     "  --device CPU|interp    run compiled code (the default), or the interpreter\n" TARGET_HELP
+     "part\n" SET_HELP KERNEL_HELP "  --device CPU[:N]|interp\n"
+     "                         run compiled code (the default) on that device, or the\n"
+     "                         interpreter; TOLK_CPU_DEVICES says how many there are\n" TARGET_HELP
      "  --global x,y,z         values of the variables _grid_x, _grid_y, _grid_z\n"
      "  --local x,y,z          values of the variables _block_x, _block_y, "
      "_block_z\n" COMPILE_HELP SHARED_HELP

@@ -314,8 +314,33 @@ TOLK_API void tolk_bindings_clear(tolk_bindings *bindings);
 /* Value of a variable, by the name of its param. */
 typedef struct tolk_var {
     const char *name;
-    int64_t value;
+    int64_t value; /* of a float variable: its bit pattern in the low bytes */
 } tolk_var;
+static inline tolk_var tolk_var_int(const char *name, int64_t value) {
+    tolk_var v;
+    v.name = name;
+    v.value = value;
+    return v;
+}
+static inline tolk_var tolk_var_f32(const char *name, float value) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return tolk_var_int(name, (int64_t)bits);
+}
+static inline tolk_var tolk_var_f64(const char *name, double value) {
+    int64_t bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return tolk_var_int(name, bits);
+}
+/* Shape of a BUFFER or PARAM with these variables; others than those in it are not looked at.
+ *
+ *   dims: room for 8, filled in to *rank.
+ * Errors: TOLK_E_UNBOUND (a variable has no value), TOLK_E_LAUNCH (one is out of its bounds, a
+ * dimension is negative), TOLK_E_LIMIT (the number of elements does not fit 63 bits), TOLK_E_VERIFY
+ * (two variables of one dimension have the same slot), TOLK_E_ARG (another node), TOLK_E_NOMEM.
+ * Threads: any; nothing of the graph is changed. */
+TOLK_API tolk_status tolk_node_dims(const tolk_uop *node, const tolk_var *vars, size_t n_vars,
+                                    int64_t *dims, uint32_t *rank, tolk_error *err);
 /* What a run is given. Set it up with TOLK_RUN_INIT. Arrays are borrowed for the call. */
 typedef struct tolk_run_args {
     uint32_t size; /* sizeof(tolk_run_args) */

@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The text form, read. UTF-8 without BOM, lines end in LF or CRLF, no control character but tab.
- *
- *   text    = "tolk.uop 1" ["stage=" ("tensor"|"kernel"|"program")] { line }
- *   line    = ["%"N "=" op dtype [literal] ["(" "%"N {"," "%"N} ")"] ["{" attr {"," attr} "}"]]
- *             [";" comment]
- *   attr    = key "=" (integer | "true" | "false" | word | string | "[" [integer {"," integer}]
- * "]") literal = see literal.h, or "invalid" (of index); const has one, no other op string  = a
- * JSON string; bytes are a string of two hex digits a byte
- *
- * N is any decimal, defined once, before it is used. The root is the last line, which must reach
- * all others. A stage allows its own ops only. Blanks and tabs may stand between tokens. Every node
- * is checked by the rules of its op (check.h). Nothing nests but brackets of depth one, so nothing
- * recurses, and a graph may be as deep as it has lines.
+ * The text form, read; docs/ir.md, "Text", is its grammar. Every node is checked by the rules of
+ * its op (check.h). Nothing nests but brackets of depth one, so nothing recurses, and a graph may
+ * be as deep as it has lines.
  *
  * Columns of errors count bytes, from 1.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The text form, written. parse.c describes it.
+ * The text form, written; docs/ir.md, "Text", describes it.
  */
 #include "base/strbuf.h"
 #include "ir/dtype.h"

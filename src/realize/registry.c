@@ -242,8 +242,10 @@ tolk_status tolk_device_open(tolk_ctx *ctx, const char *name, tolk_device **out,
         return st;
     char framework[NAME], names[128];
     uint32_t ordinal;
+    bool more = false; /* of the CPU: as many as are asked for */
     st = TOLK_E_NO_DEVICE;
     if (parse_name(name, framework, &ordinal)) {
+        more = is_of(framework, "CPU") && ordinal > 0;
         /* An exact name counts for itself; a family's for its variants, the best one first. */
         for (int exact = 1; exact >= 0 && st == TOLK_E_NO_DEVICE; exact--)
             for (size_t i = 0; i < r->table.n && st == TOLK_E_NO_DEVICE; i++) {
@@ -256,8 +258,11 @@ tolk_status tolk_device_open(tolk_ctx *ctx, const char *name, tolk_device **out,
     list_names(r, names, sizeof names);
     pthread_mutex_unlock(&r->lock);
     if (st == TOLK_E_NO_DEVICE)
-        return tk_status_fail(err, st, TK_NO_NODE, "no device \"%.60s\": expected one of %s", name,
-                              names);
+        return tk_status_fail(err, st, TK_NO_NODE, "no device \"%.60s\": expected one of %s%s",
+                              name, names,
+                              more ? " (TOLK_CPU_DEVICES=N or tolk_ctx_opts.cpu_devices makes N "
+                                     "devices of the CPU)"
+                                   : "");
     return st;
 }
 

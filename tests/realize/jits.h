@@ -39,18 +39,10 @@ RT_UNUSED static int teardown(void **state) {
 
 /* ---- kernels and calls ---- */
 
-RT_UNUSED static const tolk_uop *attr_node(tolk_graph *at, const char *op, tolk_dtype dtype,
-                                           const tolk_uop *const *src, size_t n,
-                                           const tolk_attr *attrs, size_t n_attrs) {
-    return tolk_uop_new(at, tolk_op_find(op), dtype, src, n, attrs, n_attrs);
-}
-
 /* The buffer node of a slot: f32, n elements. */
 RT_UNUSED static const tolk_uop *buffer_in(tolk_graph *at, int64_t slot, int64_t n,
                                            const char *device) {
-    const tolk_uop *size = tolk_const_int(at, TOLK_INDEX, n);
-    const tolk_attr attrs[] = {{.key = "slot", .i = slot}, {.key = "device", .s = device}};
-    return attr_node(at, "buffer", TOLK_F32, &size, 1, attrs, device ? 2 : 1);
+    return tolk_buffer_node(at, TOLK_F32, &n, 1, slot, device);
 }
 
 RT_UNUSED static const tolk_uop *f32s(tolk_graph *at, int64_t slot) {
@@ -97,24 +89,21 @@ RT_UNUSED static const tolk_uop *first_n(tolk_graph *at) {
 
 RT_UNUSED static const tolk_uop *call(tolk_graph *at, const tolk_uop *body, const tolk_uop *y,
                                       const tolk_uop *x, const tolk_uop *z) {
-    const tolk_uop *src[] = {body, y, x, z};
-    return attr_node(at, "call", TOLK_VOID, src, z ? 4 : 3, NULL, 0);
+    const tolk_uop *args[] = {y, x, z};
+    return tolk_call(at, body, args, z ? 3 : 2);
 }
 
 RT_UNUSED static const tolk_uop *copy_of(tolk_graph *at, const tolk_uop *to, const tolk_uop *from) {
-    const tolk_attr device = {.key = "device", .s = "CPU"};
-    return call(at, attr_node(at, "copy", TOLK_F32, &from, 1, &device, 1), to, from, NULL);
+    return call(at, tolk_copy(at, from, "CPU"), to, from, NULL);
 }
 
 RT_UNUSED static const tolk_uop *slice_of(tolk_graph *at, const tolk_uop *u, int64_t offset,
                                           int64_t n) {
-    const tolk_uop *src[] = {u, tolk_const_int(at, TOLK_INDEX, offset)};
-    const tolk_attr count = {.key = "count", .i = n};
-    return attr_node(at, "slice", TOLK_F32, src, 2, &count, 1);
+    return tolk_slice(at, u, TOLK_F32, offset, n);
 }
 
 RT_UNUSED static const tolk_uop *list_of(tolk_graph *at, const tolk_uop *const *calls, size_t n) {
-    return attr_node(at, "linear", TOLK_VOID, calls, n, NULL, 0);
+    return tolk_linear_node(at, calls, n);
 }
 
 RT_UNUSED static tolk_status hand_over(tolk_bindings *to, tolk_graph *at,

@@ -77,9 +77,7 @@ RT_UNUSED static int teardown(void **state) {
 /* The buffer node of a slot: i32, n elements. */
 RT_UNUSED static const tolk_uop *buffer_node(tolk_graph *g, int64_t n, int64_t slot,
                                              const char *device) {
-    const tolk_uop *size = tolk_const_int(g, TOLK_INDEX, n);
-    const tolk_attr attrs[] = {{.key = "slot", .i = slot}, {.key = "device", .s = device}};
-    return tolk_uop_new(g, tolk_op_find("buffer"), TOLK_I32, &size, 1, attrs, device ? 2 : 1);
+    return tolk_buffer_node(g, TOLK_I32, &n, 1, slot, device);
 }
 
 RT_UNUSED static tolk_buffer *ints(tolk_device *d, size_t n, int32_t first, int32_t step) {

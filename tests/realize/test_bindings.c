@@ -50,8 +50,7 @@ static const tolk_uop *make(const char *op, tolk_dtype dtype, const tolk_uop *a,
 static const tolk_attr none = {NULL, 0, NULL, NULL, 0};
 
 static const tolk_uop *buffer(tolk_dtype dtype, int64_t n, int64_t slot, const char *device) {
-    tolk_attr a = {.key = "slot", .i = slot}, d = {.key = device ? "device" : NULL, .s = device};
-    return make("buffer", dtype, tolk_const_int(g, TOLK_INDEX, n), NULL, a, d);
+    return tolk_buffer_node(g, dtype, &n, 1, slot, device);
 }
 
 static const tolk_uop *param(tolk_dtype dtype, int64_t n, int64_t slot) {
@@ -68,11 +67,12 @@ static const tolk_uop *at(int64_t i) {
 }
 
 static const tolk_uop *mselect(const tolk_uop *of, int64_t i) {
-    return make("mselect", tolk_uop_dtype(of), of, NULL, (tolk_attr){.key = "index", .i = i}, none);
+    return tolk_mselect(g, of, i);
 }
 
 static const tolk_uop *mstack(const tolk_uop *a, const tolk_uop *c) {
-    return make("mstack", tolk_uop_dtype(a), a, c, none, none);
+    const tolk_uop *src[] = {a, c};
+    return tolk_mstack(g, src, 2);
 }
 
 /* ---- helpers ---- */

@@ -106,7 +106,10 @@ static void test_S27_errors_name_the_device_and_what_there_is(void **state) {
     tolk_device *d;
     tolk_error err = TOLK_ERROR_INIT;
     assert_int_equal(tolk_device_open(r.ctx, "CPU:7", &d, &err), TOLK_E_NO_DEVICE);
-    check_contains(err.msg, "no device \"CPU:7\": expected one of CPU, CPU:1, CPU:2");
+    check_contains(err.msg, "no device \"CPU:7\": expected one of CPU, CPU:1, CPU:2 "
+                            "(TOLK_CPU_DEVICES=N or tolk_ctx_opts.cpu_devices makes N devices");
+    assert_int_equal(tolk_device_open(r.ctx, "GPU:7", &d, &err), TOLK_E_NO_DEVICE);
+    assert_null(strstr(err.msg, "TOLK_CPU_DEVICES"));
     tolk_buffer *b = floats(device_of(&r, "CPU:2"), N, 0);
     tolk_kernel *k = kernel_of(device_of(&r, "CPU:1"), "fill", KERNEL_FILL);
     assert_int_equal(run_one(&r, k, b, &err), TOLK_E_DEVICE);

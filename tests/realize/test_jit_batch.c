@@ -30,7 +30,7 @@ static void check_batch(const char *calls, uint32_t most, const char *expected) 
         int64_t size = N;
         const tolk_uop *src[] = {twice(g, (double)n), f32s(g, (int64_t)n),
                                  tolk_param(g, TOLK_F32, &size, 1, (int64_t)n % 3, NULL)};
-        list[n] = attr_node(g, "call", TOLK_VOID, src, 3, &a, 1);
+        list[n] = tolk_uop_new(g, tolk_op_find("call"), TOLK_VOID, src, 3, &a, 1);
     }
     assert_int_equal(
         tk_batch(g, list_of(g, list, n), most, place_by_name, (void *)places, &out, &err), TOLK_OK);

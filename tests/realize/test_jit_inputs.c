@@ -143,10 +143,7 @@ static tolk_status as_graph(void *user, tolk_bindings *to, const tolk_run_args *
     const tolk_uop *calls[] = {call(at, slice_of(at, in, 0, N), v, in, NULL),
                                call(at, twice(at, 0), t, v, NULL),
                                call(at, twice(at, 1), out, t, NULL)};
-    const tolk_uop *list = list_of(at, calls, 3);
-    const tolk_attr name = {.key = "name", .s = "graph"};
-    const tolk_uop *body = attr_node(at, "custom_function", TOLK_VOID, &list, 1, &name, 1);
-    const tolk_uop *graph = attr_node(at, "call", TOLK_VOID, &body, 1, NULL, 0);
+    const tolk_uop *graph = tolk_call(at, tolk_graph_node(at, list_of(at, calls, 3)), NULL, 0);
     tolk_status st = hand_over(to, at, &graph, 1, NULL, 0, args, e);
     tolk_graph_destroy(at);
     return st;

@@ -69,18 +69,13 @@ static void test_deep_graphs_are_copied(void **state) {
     (void)state;
     tolk_graph *g;
     assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
-    tolk_attr slot = {.key = "slot", .i = 0}, count = {.key = "count", .i = 4};
-    const tolk_uop *n = tolk_const_int(g, TOLK_INDEX, 4), *zero = tolk_const_int(g, TOLK_INDEX, 0);
-    const tolk_uop *b = tolk_uop_new(g, tolk_op_find("buffer"), TOLK_F32, &n, 1, &slot, 1);
-    for (int i = 0; i < 100000; i++) {
-        const tolk_uop *src[] = {b, zero};
-        b = tolk_uop_new(g, tolk_op_find("slice"), TOLK_F32, src, 2, &count, 1);
-    }
-    tolk_attr device = {.key = "device", .s = "CPU"};
-    const tolk_uop *copy = tolk_uop_new(g, tolk_op_find("copy"), TOLK_VOID, &b, 1, &device, 1);
-    const tolk_uop *args[] = {copy, b, b};
-    const tolk_uop *call = tolk_uop_new(g, tolk_op_find("call"), TOLK_VOID, args, 3, NULL, 0);
-    const tolk_uop *root = tolk_uop_new(g, tolk_op_find("linear"), TOLK_VOID, &call, 1, NULL, 0);
+    int64_t n = 4;
+    const tolk_uop *b = tolk_buffer_node(g, TOLK_F32, &n, 1, 0, NULL);
+    for (int i = 0; i < 100000; i++)
+        b = tolk_slice(g, b, TOLK_F32, 0, 4);
+    const tolk_uop *args[] = {b, b};
+    const tolk_uop *call = tolk_call(g, tolk_copy(g, b, "CPU"), args, 2);
+    const tolk_uop *root = tolk_linear_node(g, &call, 1);
     tolk_error err = TOLK_ERROR_INIT;
     tolk_linear *l = NULL;
     if (!root)

@@ -19,6 +19,19 @@ is replayed x = 5, n =  100: sum 126250
 the function was called 2 times
 END
 same want.txt out
+# the same calls in text
+while read -r x n sum; do
+    expect 0 env TOLK_CPU_DEVICES=2 "$jit" run "$examples/pipeline.uop" --arg in="$x" --set n="$n"
+    grep '^s = ' out >got.txt
+    echo "s = f32[1] $sum" >want.txt
+    same want.txt got.txt
+done <<'END'
+1 10 55
+3 4 90
+4 1000 8008000
+END
+expect 0 env TOLK_CPU_DEVICES=2 "$jit" verify "$examples/pipeline.uop"
+refuse 'no device "CPU:1": expected one of CPU (TOLK_CPU_DEVICES=N' env TOLK_CPU_DEVICES=1 "$jit" run "$examples/pipeline.uop" --arg in=1 --set n=10
 
 lib=$(find "$TOLK_TEST_BUILD" -maxdepth 2 -name 'libtolk.so' | head -1)
 case ${ASAN_OPTIONS:-}${TSAN_OPTIONS:-} in

@@ -14,12 +14,14 @@ whole() {
 }
 
 while read -r chip version; do
-    for kernel in "$examples"/*.uop; do
-        expect 0 "$jit" emit "$kernel" --emit=ptx --target "$chip" -o k.ptx
-        whole ".version $version" k.ptx "$kernel for $chip"
-        whole ".target $chip" k.ptx "$kernel for $chip"
-        grep -qE '\.approx|\.ftz|call|\.extern' k.ptx && problem "a wrong word: $kernel for $chip"
-        [ -z "$ptxas" ] || expect 0 "$ptxas" -arch="$chip" k.ptx -o k.cubin
+    for file in "$examples"/*.uop; do
+        for kernel in $(sed -n 's/.* = sink .*name="\([^"]*\)".*/\1/p' "$file"); do
+            expect 0 "$jit" emit "$file" --kernel "$kernel" --emit=ptx --target "$chip" -o k.ptx
+            whole ".version $version" k.ptx "$kernel for $chip"
+            whole ".target $chip" k.ptx "$kernel for $chip"
+            grep -qE '\.approx|\.ftz|call|\.extern' k.ptx && problem "a wrong word: $kernel for $chip"
+            [ -z "$ptxas" ] || expect 0 "$ptxas" -arch="$chip" k.ptx -o k.cubin
+        done
     done
 done <<CHIPS
 sm_75 6.3

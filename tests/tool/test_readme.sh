@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
 #
-# What README.md shows is what happens: its kernel, its program and their outputs. Times, widths and
-# loop options depend on the machine and are not compared. The commands of docs/performance.md are there.
+# What README.md shows is what happens: its kernel, its program and their outputs; so is the linear of
+# docs/ir.md and docs/tool.md. Times, widths and loop options depend on the machine and are not
+# compared. The commands of docs/performance.md are there.
 . "$(dirname "$0")/lib.sh"
 export TOLK_CACHE_DIR=$work/cache
 
-# block KIND N: the Nth fenced block of that kind
+# block KIND N [FILE]: the Nth fenced block of that kind
 block() {
     awk -v kind="$1" -v want="$2" '
         $0 == "```" { inside = 0 }
         inside { print }
-        $0 == "```" kind { n++; inside = n == want }' "$src/README.md"
+        $0 == "```" kind { n++; inside = n == want }' "$src/${3:-README.md}"
 }
 blur_numbers() {
     sed -E -e 's/[0-9.]+(e[-+][0-9]+)? (ms|us|GFLOP|GB)/N \2/g' -e 's/[0-9]+ lanes?/N lanes/' \
@@ -41,6 +42,18 @@ case ${ASAN_OPTIONS:-}${TSAN_OPTIONS:-} in
     same want.txt out
     ;;
 esac
+
+# the linear
+block uop 1 docs/ir.md >pipeline.uop
+same pipeline.uop "$examples/pipeline.uop"
+block text 1 docs/tool.md >shown.txt
+sed -n '1s/^\$ //p' shown.txt >command.sh
+expect 0 env PATH="$work/bin:$PATH" bash command.sh
+blur_numbers <out | sed -E 's/[0-9]+ (compiled|from)/N \1/g' >got.txt
+sed 1d shown.txt | blur_numbers | sed -E 's/[0-9]+ (compiled|from)/N \1/g' >want.txt
+diff want.txt got.txt >&2 || problem 'the output of the linear in docs/tool.md'
+grep -qF "\`$(cat command.sh)\` prints \`$(tail -1 out)\`" "$src/docs/ir.md" ||
+    problem 'the run of the linear in docs/ir.md'
 
 # docs/performance.md: each program and file of its commands is made from here; the short ones run
 awk '$0 == "```" { inside = 0 } inside { print } $0 == "```sh" { inside = 1 }' "$src/docs/performance.md" >measure.txt
