@@ -250,33 +250,13 @@ static int has_shape(const tk_npy_header *file, const tk_arg *a) {
     return !i && !k && more >= 0;
 }
 
-/* A copy of an array that the prompt keeps. 0: there is none of that name, or no memory. */
-static int copy_kept(const char *name, tk_npy_array *out) {
-    const tk_array *kept = tk_session_array(name);
-    void *data = kept ? allocate(kept->bytes) : NULL;
-    if (!data)
-        return 0;
-    memcpy(data, kept->data, kept->bytes);
-    *out = (tk_npy_array){.head = {.dtype = kept->dtype, .rank = kept->rank}, .data = data};
-    memcpy(out->head.dims, kept->dims, sizeof out->head.dims);
-    out->head.data_bytes = kept->bytes;
-    out->head.elems = kept->bytes / tolk_dtype_bytes(kept->dtype);
-    return 1;
-}
-
 static int load_file(tk_arg *a, const char *path) {
-    char err[NPY_ERR_BYTES], shape[256], have[256];
+    char shape[256], have[256];
+    const char *what;
     tk_npy_array file;
-    int kept = copy_kept(path, &file);
-    const char *what = kept ? "array" : "file";
-    if (!kept && !tk_npy_load(path, &file, err)) {
-        if (tk_session_is_name(path))
-            return tk_report_usage("--arg %s=%.300s: there is no array of that name, and no file "
-                                   "either: expected a name that `arrays` lists, a .npy file or a "
-                                   "number",
-                                   a->name, path);
-        return tk_report_usage("--arg %s=%.300s: %s", a->name, path, err);
-    }
+    int code = tk_arrays_load(a->name, path, &file, &what);
+    if (code)
+        return code;
     describe(a, shape, sizeof shape);
     if (!tk_npy_accepts(file.head.dtype, a->info.dtype)) {
         tolk_dtype carrier = tk_npy_carrier(a->info.dtype);
@@ -419,11 +399,6 @@ static int bind_scalars(tolk_ctx *ctx, const tolk_uop *kernel, const tk_binding_
     return code;
 }
 
-static int same_output(const char *a, const char *b) {
-    int name_a = tk_session_is_name(a), name_b = tk_session_is_name(b);
-    return name_a || name_b ? !strcmp(a, b) : tk_source_same_output(a, b);
-}
-
 int tk_binding_make(tolk_ctx *ctx, const tolk_uop *kernel, const tk_binding_request *request,
                     tk_binding *out) {
     tk_binding b = {0};
@@ -443,7 +418,7 @@ int tk_binding_make(tolk_ctx *ctx, const tolk_uop *kernel, const tk_binding_requ
         if (!code && a->out)
             code = tk_report_usage("--out %s is given twice", a->name);
         for (size_t k = 0; k < b.n && !code; k++)
-            if (b.args[k].out && same_output(b.args[k].out, path))
+            if (b.args[k].out && tk_arrays_same_output(b.args[k].out, path))
                 code = tk_report_usage("--out %s=%.300s: %s goes there, too: expected another %s",
                                        a->name, path, b.args[k].name,
                                        tk_session_is_name(path) ? "name" : "file");
@@ -491,18 +466,12 @@ void tk_binding_rewind(tk_binding *b) {
 }
 
 int tk_binding_save(const tk_binding *b) {
-    for (size_t i = 0; i < b->n; i++) {
+    int code = TOOL_DONE;
+    for (size_t i = 0; i < b->n && !code; i++) {
         const tk_arg *a = &b->args[i];
-        char err[NPY_ERR_BYTES];
-        if (a->out && tk_session_is_name(a->out)) {
-            int code = tk_session_keep_array(a->out, a->info.dtype, a->file_rank, a->file_dims,
-                                             a->data, a->bytes);
-            if (code)
-                return code;
-            continue;
-        }
-        if (a->out && !tk_npy_save(a->out, a->info.dtype, a->file_rank, a->file_dims, a->data, err))
-            return tk_report_failed("--out %s=%.300s: %s", a->name, a->out, err);
+        if (a->out)
+            code = tk_arrays_save(a->name, a->out, a->info.dtype, a->file_rank, a->file_dims,
+                                  a->data, a->bytes);
     }
-    return TOOL_DONE;
+    return code;
 }

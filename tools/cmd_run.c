@@ -130,11 +130,10 @@ typedef struct run_flags {
     int json, history;
 } run_flags;
 
-/* A linear of calls. */
+/* A linear of calls, whole. */
 static int run_calls(tolk_ctx *ctx, const char *path, const tk_source *source, const run_flags *f,
                      tolk_device *device) {
     const char *wrong = !device            ? "--device interp"
-                        : f->kernel        ? "--kernel"
                         : f->request.grid  ? "--global"
                         : f->request.block ? "--local"
                         : f->shared_bytes  ? "--shared-bytes"
@@ -142,8 +141,9 @@ static int run_calls(tolk_ctx *ctx, const char *path, const tk_source *source, c
                                            : NULL;
     tolk_compile_opts opts;
     if (wrong)
-        return tk_report_usage("run: %s is of one kernel, and %s is a linear of calls", wrong,
-                               path);
+        return tk_report_usage("run: %s is of one kernel, and %s is a linear of calls: expected "
+                               "--kernel NAME with it",
+                               wrong, path);
     int code = tk_compile_flags_read("run", &f->compile, &opts);
     const tk_linear_request request = {.args = &f->request.args,
                                        .outs = &f->request.outs,
@@ -175,7 +175,7 @@ static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
     if (!interp && (st = tolk_device_open(ctx, f->device ? f->device : "CPU", &device, &err)))
         return tk_report_error(NULL, st, &err);
     code = tk_source_load(ctx, path, f->trusted, &source);
-    if (!code && tk_source_is_calls(&source)) {
+    if (!code && tk_source_is_calls(&source) && !f->kernel && !source.kept) {
         code = run_calls(ctx, path, &source, f, device);
         tk_source_free(&source);
         return code;

@@ -66,10 +66,10 @@ static const struct {
      "took\n" TRUSTED_HELP JSON_HELP
      "A file that TOLK_REPRO made is compiled with the settings it holds, on random "
      "inputs.\n"
-     "A linear of calls runs whole. NAME is then a buffer's slot (1, or buffer1 and\n"
-     "param1 where there are both), its own name, or that of the kernel parameters it\n"
-     "stands for, if it is no other's. Takes no --kernel, --global, --local,\n"
-     "--shared-bytes, --history.\n" NPY_HELP},
+     "A linear of calls runs whole; with --kernel NAME, that kernel of it alone. NAME of\n"
+     "--arg and --out is then a buffer's slot (1, or buffer1 and param1 where there are\n"
+     "both), its own name, or that of the kernel parameters it stands for, if it is no\n"
+     "other's. Whole, it takes no --global, --local, --shared-bytes, --history.\n" NPY_HELP},
     {"emit", tk_cmd_emit,
      "emit K.uop --emit=uop|opt|program|llvm|asm|obj|header|ptx|linear [--kernel NAME]\n"
      "      [--target CPU|GPU] [--opts \"...\"] [--bounds check|trust] [--strict]\n"

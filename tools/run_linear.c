@@ -22,11 +22,14 @@ typedef struct cell {
     const tolk_uop *input;                 /* the node that is bound: of a param another one */
     tolk_dtype dtype;
     int rank;
-    int64_t dims[TK_MAX_RANK + 1];
-    size_t n_parts, bytes; /* on so many devices; of one of them */
+    int64_t dims[TK_MAX_RANK + 1]; /* with the variables that are set */
+    size_t n_parts;                /* on so many devices */
+    size_t bytes, most_bytes;      /* of one of them: of these dimensions, of the largest ones */
+    int rows_are_constant;         /* no dimension but the first depends on variables */
     tolk_buffer *one;
     tolk_multi *many;
-    void *data; /* of all parts; NULL: no --arg */
+    void *data;        /* of all parts; NULL: no --arg */
+    size_t data_bytes; /* of one of them */
     const char *out;
 } cell;
 
@@ -208,14 +211,49 @@ static int note_calls(linear_run *r, const tolk_uop *linear) {
 
 /* ---- names ---- */
 
-/* Which cell does a name mean? With NULL it says which there are. */
-static int find_cell(linear_run *r, const char *flag, const char *text, cell **out,
-                     const char **value) {
-    const char *eq = strchr(text, '=');
-    if (!eq || eq == text || !eq[1])
-        return tk_report_usage("%s %.200s: expected NAME=VALUE", flag, text);
-    size_t len = (size_t)(eq - text), found = 0, at = 0;
-    char names[512] = "";
+static int by_slot(const void *a, const void *b) {
+    const cell *x = a, *y = b;
+    int64_t i = number_of(x->node, "slot"), k = number_of(y->node, "slot");
+    return i != k ? (i > k) - (i < k) : x->is_param - y->is_param;
+}
+
+/* The name that is a cell's own, or NULL. */
+static const char *own_name(const linear_run *r, const cell *c) {
+    if (!c->name || c->many_names)
+        return NULL;
+    for (size_t i = 0; i < r->n; i++)
+        if (&r->cells[i] != c && r->cells[i].name && !strcmp(r->cells[i].name, c->name))
+            return NULL;
+    return c->name;
+}
+
+/* How a cell is shown. */
+static const char *shown(const linear_run *r, const cell *c) {
+    const char *name = own_name(r, c);
+    return name ? name : c->full;
+}
+
+/* "buffer0 (x), buffer1": all, by slot, with their other names; cut where there is no more room. */
+static void list_cells(const linear_run *r, char *out, size_t cap) {
+    size_t at = (size_t)snprintf(out, cap, "%s", r->n ? "" : "none");
+    for (size_t i = 0; i < r->n; i++) {
+        const char *name = own_name(r, &r->cells[i]);
+        char item[160];
+        size_t len =
+            (size_t)snprintf(item, sizeof item, "%s%s%s%.100s%s", i ? ", " : "", r->cells[i].full,
+                             name ? " (" : "", name ? name : "", name ? ")" : "");
+        if (at + len + sizeof ", ..." > cap) {
+            snprintf(out + at, cap - at, ", ...");
+            return;
+        }
+        memcpy(out + at, item, len + 1);
+        at += len;
+    }
+}
+
+/* Cells whose names a text of `len` bytes is; *out is one of them. Full names come first. */
+static size_t match_cells(const linear_run *r, const char *text, size_t len, cell **out) {
+    size_t found = 0;
     for (int exact = 1; exact >= 0 && !found; exact--)
         for (size_t i = 0; i < r->n; i++) {
             cell *c = &r->cells[i];
@@ -228,48 +266,60 @@ static int find_cell(linear_run *r, const char *flag, const char *text, cell **o
                 *out = c;
                 found++;
             }
-            if (exact && at < sizeof names)
-                at +=
-                    (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", c->full);
         }
+    return found;
+}
+
+static needed *match_variable(const linear_run *r, const char *text, size_t len) {
+    for (size_t k = 0; k < r->n_needed; k++)
+        if (strlen(r->needed[k].info.name) == len && !memcmp(r->needed[k].info.name, text, len))
+            return &r->needed[k];
+    return NULL;
+}
+
+/* Which cell does NAME=VALUE mean? */
+static int find_cell(linear_run *r, const char *flag, const char *text, cell **out,
+                     const char **value) {
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text || !eq[1])
+        return tk_report_usage("%s %.200s: expected NAME=VALUE", flag, text);
+    size_t len = (size_t)(eq - text), found = match_cells(r, text, len, out);
     *value = eq + 1;
     if (found == 1)
         return TOOL_DONE;
+    if (!found && match_variable(r, text, len))
+        return tk_report_usage("%s %.200s: it is a variable of the calls: expected --set %.200s",
+                               flag, text, text);
+    char names[240];
+    list_cells(r, names, sizeof names);
     return tk_report_usage("%s %.200s: %s buffer of that name: expected %s", flag, text,
-                           found ? "there is more than one" : "there is no", r->n ? names : "none");
-}
-
-/* How a cell is shown: by its name, if that is its own. */
-static const char *shown(const linear_run *r, const cell *c) {
-    if (!c->name || c->many_names)
-        return c->full;
-    for (size_t i = 0; i < r->n; i++)
-        if (&r->cells[i] != c && r->cells[i].name && !strcmp(r->cells[i].name, c->name))
-            return c->full;
-    return c->name;
+                           found ? "there is more than one" : "there is no", names);
 }
 
 /* ---- memory ---- */
 
-/* The dimensions of a node, if they are constants; else one, of all elements. */
-static void read_dims(cell *c, size_t n) {
-    const tolk_uop *shape = tolk_uop_n_src(c->node) ? tolk_uop_src(c->node, 0) : NULL;
-    int stack = shape && is_op(shape, "stack");
-    size_t rank = !shape ? 0 : stack ? tolk_uop_n_src(shape) : 1;
-    int first = c->n_parts > 1, good = rank <= TK_MAX_RANK;
-    c->rank = first + (int)rank;
-    if (first)
-        c->dims[0] = (int64_t)c->n_parts;
-    for (size_t i = 0; i < rank && good; i++) {
-        const tolk_uop *d = stack ? tolk_uop_src(shape, i) : shape;
-        tolk_attr a;
-        good = tolk_uop_attr(d, "value", &a);
-        c->dims[first + (int)i] = good ? a.i : 0;
+/* The dimensions of a node with the variables that are set; where one is not (a call binds it), one
+ * dimension of all that the memory has. n: elements of that. */
+static void read_dims(const linear_run *r, cell *c, size_t n) {
+    int first = c->n_parts > 1;
+    int64_t *dims = c->dims + first;
+    size_t elems = 1;
+    uint32_t rank;
+    c->dims[0] = (int64_t)c->n_parts;
+    c->rows_are_constant = 1;
+    if (tolk_node_dims(c->node, r->vars, r->n_vars, dims, &rank, NULL)) {
+        rank = 1;
+        dims[0] = (int64_t)n;
     }
-    if (good)
-        return;
-    c->rank = first + 1;
-    c->dims[first] = (int64_t)n;
+    c->rank = first + (int)rank;
+    for (uint32_t i = 0; i < rank; i++)
+        elems *= (size_t)dims[i];
+    c->bytes = elems * tolk_dtype_bytes(c->dtype);
+    const tolk_uop *shape = rank > 1 ? tolk_uop_src(c->node, 0) : NULL;
+    for (uint32_t i = 1; i < rank; i++) {
+        tolk_attr a;
+        c->rows_are_constant &= tolk_uop_attr(tolk_uop_src(shape, i), "value", &a);
+    }
 }
 
 /* A PARAM gets a BUFFER like it, which is what it stands for. */
@@ -292,8 +342,8 @@ static int make_cell(linear_run *r, cell *c) {
     tolk_buffer_info info;
     c->n_parts = c->many ? tolk_multi_count(c->many) : 1;
     (void)tolk_buffer_get_info(c->many ? tolk_multi_shard(c->many, 0) : c->one, &info);
-    c->bytes = info.bytes;
-    read_dims(c, info.n);
+    c->most_bytes = info.bytes;
+    read_dims(r, c, info.n);
     return TOOL_DONE;
 }
 
@@ -301,45 +351,59 @@ static tolk_buffer *part(const cell *c, size_t i) {
     return c->many ? tolk_multi_shard(c->many, i) : c->one;
 }
 
-static int copy_parts(cell *c, int in, void *data) {
+/* bytes: of each part. */
+static int copy_parts(cell *c, int in, void *data, size_t bytes) {
     tolk_error err = TOLK_ERROR_INIT;
     for (size_t i = 0; i < c->n_parts; i++) {
-        char *at = (char *)data + i * c->bytes;
-        tolk_status st = in ? tolk_buffer_copyin(part(c, i), 0, at, c->bytes, &err)
-                            : tolk_buffer_copyout(part(c, i), 0, at, c->bytes, &err);
+        char *at = (char *)data + i * bytes;
+        tolk_status st = in ? tolk_buffer_copyin(part(c, i), 0, at, bytes, &err)
+                            : tolk_buffer_copyout(part(c, i), 0, at, bytes, &err);
         if (st)
             return tk_report_error(NULL, st, &err);
     }
     return TOOL_DONE;
 }
 
-static int load_array(cell *c, const char *path, size_t bytes) {
-    char err[NPY_ERR_BYTES];
+/* As many elements as there are with the variables that are set; or as many as there can be, where
+ * those of the former are the first ones of them. text: NAME=PATH. */
+static int load_array(cell *c, const char *text, const char *path) {
+    char name[104];
+    const char *what;
     tk_npy_array file;
-    if (!tk_npy_load(path, &file, err))
-        return tk_report_usage("--arg %s=%.300s: %s", c->full, path, err);
-    int code = TOOL_DONE;
-    if (!tk_npy_accepts(file.head.dtype, c->dtype))
-        code = tk_report_usage("--arg %s=%.300s: expected %s, the file has %s", c->full, path,
-                               tolk_dtype_name(tk_npy_carrier(c->dtype)),
-                               tolk_dtype_name(file.head.dtype));
-    else if (file.head.data_bytes != bytes)
-        code = tk_report_usage("--arg %s=%.300s: expected %zu elements, the file has %" PRIu64,
-                               c->full, path, bytes / tolk_dtype_bytes(c->dtype), file.head.elems);
+    snprintf(name, sizeof name, "%.*s", (int)(path - text - 1 < 100 ? path - text - 1 : 100), text);
+    int code = tk_arrays_load(name, path, &file, &what);
     if (code)
-        tk_npy_free(&file);
-    else
+        return code;
+    size_t width = tolk_dtype_bytes(c->dtype);
+    uint64_t now = c->n_parts * c->bytes, most = c->n_parts * c->most_bytes;
+    int takes_most = most != now && c->rows_are_constant;
+    if (!tk_npy_accepts(file.head.dtype, c->dtype)) {
+        code = tk_report_usage("--arg %.300s: expected %s, the %s has %s", text,
+                               tolk_dtype_name(tk_npy_carrier(c->dtype)), what,
+                               tolk_dtype_name(file.head.dtype));
+    } else if (file.head.data_bytes == now || (takes_most && file.head.data_bytes == most)) {
         c->data = file.data; /* from malloc */
+        c->data_bytes = (size_t)file.head.data_bytes / c->n_parts;
+        return TOOL_DONE;
+    } else {
+        char larger[48] = "";
+        if (takes_most)
+            snprintf(larger, sizeof larger, ", or the largest %" PRIu64, most / width);
+        code = tk_report_usage("--arg %.300s: expected %" PRIu64 " elements%s, the %s has %" PRIu64,
+                               text, now / width, larger, what, file.head.elems);
+    }
+    tk_npy_free(&file);
     return code;
 }
 
-static int fill_array(linear_run *r, cell *c, const char *text, size_t bytes) {
+static int fill_array(linear_run *r, cell *c, const char *text, const char *number) {
     uint64_t bits;
-    size_t width = tolk_dtype_bytes(c->dtype);
-    if (tk_number_bits(r->ctx, c->dtype, text, &bits) != TK_NUMBER_OK)
-        return tk_report_usage("--arg %s=%.200s: expected a number of dtype %s or a file", c->full,
-                               text, tolk_dtype_name(c->dtype));
+    size_t width = tolk_dtype_bytes(c->dtype), bytes = c->n_parts * c->most_bytes;
+    if (tk_number_bits(r->ctx, c->dtype, number, &bits) != TK_NUMBER_OK)
+        return tk_report_usage("--arg %.200s: expected a number of dtype %s or a file", text,
+                               tolk_dtype_name(c->dtype));
     c->data = malloc(bytes + 1);
+    c->data_bytes = c->most_bytes;
     if (!c->data)
         return tk_report_failed("cannot allocate %zu bytes for %s", bytes, c->full);
     for (size_t i = 0; i < bytes; i += width)
@@ -347,34 +411,41 @@ static int fill_array(linear_run *r, cell *c, const char *text, size_t bytes) {
     return TOOL_DONE;
 }
 
-static int read_args(linear_run *r) {
+static int read_outs(linear_run *r) {
     int code = TOOL_DONE;
-    const tk_list *args = r->request->args, *outs = r->request->outs;
-    for (size_t i = 0; i < args->n && !code; i++) {
+    for (size_t i = 0; i < r->request->outs->n && !code; i++) {
+        const char *text = r->request->outs->item[i], *path;
         cell *c;
-        const char *value;
-        code = find_cell(r, "--arg", args->item[i], &c, &value);
-        if (!code && c->data)
-            code = tk_report_usage("--arg %s is given twice", c->full);
-        if (!code)
-            code = tk_number_is(value) ? fill_array(r, c, value, c->n_parts * c->bytes)
-                                       : load_array(c, value, c->n_parts * c->bytes);
-    }
-    for (size_t i = 0; i < outs->n && !code; i++) {
-        cell *c;
-        const char *path;
-        code = find_cell(r, "--out", outs->item[i], &c, &path);
+        code = find_cell(r, "--out", text, &c, &path);
         if (!code && !c->is_stored)
-            code = tk_report_usage("--out %s: no call stores to it", c->full);
+            code = tk_report_usage("--out %.300s: no call stores to it", text);
         if (!code && c->out)
-            code = tk_report_usage("--out %s is given twice", c->full);
+            code = tk_report_usage("--out %.300s: %s is given twice", text, shown(r, c));
         for (size_t k = 0; k < r->n && !code; k++)
-            if (r->cells[k].out && tk_source_same_output(r->cells[k].out, path))
-                code = tk_report_usage("--out %s=%.300s: %s goes there, too: expected another file",
-                                       c->full, path, r->cells[k].full);
+            if (r->cells[k].out && tk_arrays_same_output(r->cells[k].out, path))
+                code = tk_report_usage("--out %.300s: %s goes there, too: expected another %s",
+                                       text, shown(r, &r->cells[k]),
+                                       tk_session_is_name(path) ? "name" : "file");
         if (!code)
             c->out = path;
     }
+    return code;
+}
+
+static int read_args(linear_run *r) {
+    int code = TOOL_DONE;
+    const tk_list *args = r->request->args;
+    for (size_t i = 0; i < args->n && !code; i++) {
+        const char *text = args->item[i], *value;
+        cell *c;
+        code = find_cell(r, "--arg", text, &c, &value);
+        if (!code && c->data)
+            code = tk_report_usage("--arg %.300s: %s is given twice", text, shown(r, c));
+        if (!code)
+            code = tk_number_is(value) ? fill_array(r, c, text, value) : load_array(c, text, value);
+    }
+    if (!code)
+        code = read_outs(r);
     for (size_t i = 0; i < r->n && !code; i++) {
         cell *c = &r->cells[i];
         if (c->needs_input && !c->data)
@@ -391,14 +462,13 @@ static int set_variable(linear_run *r, const char *text) {
     const char *eq = strchr(text, '=');
     if (!eq || eq == text || !eq[1])
         return tk_report_usage("--set %.200s: expected NAME=VALUE", text);
-    size_t len = (size_t)(eq - text), k = 0;
-    while (k < r->n_needed &&
-           (strlen(r->needed[k].info.name) != len || memcmp(r->needed[k].info.name, text, len)))
-        k++;
-    if (k == r->n_needed)
+    needed *v = match_variable(r, text, (size_t)(eq - text));
+    cell *buffer;
+    if (!v && match_cells(r, text, (size_t)(eq - text), &buffer))
+        return tk_report_usage("--set %.200s: it is a buffer: expected --arg %.200s", text, text);
+    if (!v)
         return tk_report_usage("--set %.200s: no kernel has a variable of that name without value",
                                text);
-    needed *v = &r->needed[k];
     tolk_dtype dtype = v->info.dtype == TOLK_INDEX ? TOLK_I64 : v->info.dtype;
     uint64_t bits;
     if (v->has_value)
@@ -472,7 +542,7 @@ static int run_times(linear_run *r, const char *path, double *us) {
         int code = TOOL_DONE;
         for (size_t i = 0; i < r->n && !code; i++)
             if (r->cells[i].data)
-                code = copy_parts(&r->cells[i], 1, r->cells[i].data);
+                code = copy_parts(&r->cells[i], 1, r->cells[i].data, r->cells[i].data_bytes);
         if (code)
             return code;
         double start = now_us();
@@ -505,21 +575,21 @@ static int look_again(linear_run *r, cell *c) {
 /* Files, and what is stored and read by no call. */
 static int save(linear_run *r) {
     enum { SHOWN = 8 };
-    char err[NPY_ERR_BYTES];
     for (size_t i = 0; i < r->n; i++) {
         cell *c = &r->cells[i];
         size_t bytes = c->n_parts * c->bytes, n = bytes / tolk_dtype_bytes(c->dtype);
-        int print = !r->request->json && !c->out && c->is_stored && !c->is_loaded;
+        int kept = c->out && tk_session_is_name(c->out);
+        int print = !r->request->json && (kept || (!c->out && c->is_stored && !c->is_loaded));
         if (!c->out && !print)
             continue;
         void *data = malloc(bytes + 1);
         int code = data ? look_again(r, c) : tk_report_failed("out of memory");
         if (!code)
-            code = copy_parts(c, 0, data);
-        if (!code && c->out && !tk_npy_save(c->out, c->dtype, c->rank, c->dims, data, err))
-            code = tk_report_failed("--out %s=%.300s: %s", c->full, c->out, err);
+            code = copy_parts(c, 0, data, c->bytes);
+        if (!code && c->out)
+            code = tk_arrays_save(shown(r, c), c->out, c->dtype, c->rank, c->dims, data, bytes);
         if (!code && print) {
-            printf("%s = %s[", shown(r, c), tolk_dtype_name(c->dtype));
+            printf("%s = %s[", kept ? c->out : shown(r, c), tolk_dtype_name(c->dtype));
             for (int d = 0; d < c->rank; d++)
                 printf("%s%lld", d ? ", " : "", (long long)c->dims[d]);
             fputs(n ? "] " : "]", stdout);
@@ -587,15 +657,18 @@ static int run_all(linear_run *r, const char *path) {
         st = tolk_linear_create(r->ctx, r->source->root, &r->linear, &err);
     if (st)
         return tk_report_input(path, st, &err);
+    tk_session_keep_kernels(r->source, path);
     if ((st = tolk_bindings_create(r->request->device, &r->bindings, &err)))
         return tk_report_error(path, st, &err);
     int code = note_calls(r, r->source->root);
+    if (r->n)
+        qsort(r->cells, r->n, sizeof *r->cells, by_slot);
+    if (!code)
+        code = read_vars(r);
     if (!code)
         code = set_inputs(r);
     if (!code)
         code = read_args(r);
-    if (!code)
-        code = read_vars(r);
     if (code)
         return code;
     tk_interrupt_watch(r->request->device);

@@ -115,6 +115,18 @@ tk_number_result tk_number_bits(tolk_ctx *ctx, tolk_dtype dtype, const char *tex
 /* Write n elements of an array, separated by spaces. */
 void tk_number_print(FILE *to, tolk_ctx *ctx, tolk_dtype dtype, const void *data, size_t n);
 
+/* ---- arrays.c: where arrays come from and go ---- */
+
+/* Read the array of --arg NAME=WHERE; *what: "file" or "array", for messages. tk_npy_free() it. */
+struct tk_npy_array;
+int tk_arrays_load(const char *name, const char *where, struct tk_npy_array *out,
+                   const char **what);
+/* Write the array of --out NAME=WHERE. */
+int tk_arrays_save(const char *name, const char *where, tolk_dtype dtype, int rank,
+                   const int64_t *dims, const void *data, size_t bytes);
+/* Would one of two --out replace the other? */
+int tk_arrays_same_output(const char *a, const char *b);
+
 /* ---- binding.c: arguments of a kernel ---- */
 
 enum { TK_MAX_RANK = 8 };

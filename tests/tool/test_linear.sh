@@ -42,7 +42,8 @@ done
 expect 0 "$jit" run two.uop --arg in=six.npy --set n=2 --out 2=end.npy
 expect 0 "$jit" run two.uop --arg in=end.npy --set n=1
 has 'buffer2 = f32[16] 24 24 24'
-refuse 'there is more than one buffer of that name' "$jit" run two.uop --arg 1=2 --set n=3
+refuse '--arg 1=2: there is more than one buffer of that name: expected buffer1, param1 (in), buffer2' \
+    "$jit" run two.uop --arg 1=2 --set n=3
 
 # names of the kernel's params, where each is one buffer's
 linear one.uop <<'END'
@@ -130,6 +131,107 @@ expect 0 "$jit" emit graph.uop --emit=uop
 "$jit" fmt graph.uop >want.txt
 same want.txt out
 
+# run alone: as a kernel in a file of its own
+for device in CPU interp; do
+    expect 0 "$jit" run graph.uop --kernel negate --arg x=3 --device $device
+    has 'y = f32[16] -3 -3 -3'
+    expect 0 "$jit" run graph.uop --kernel scale --arg x=3 --set n=4 --device $device
+    has 'y = f32[16] 12 12'
+done
+has 'kernel scale on '
+refuse "has no kernel 'sum': expected scale, negate" "$jit" run graph.uop --kernel sum --arg x=3
+refuse '--arg buffer0=3: kernel negate has no parameter of that name' "$jit" run graph.uop --kernel negate --arg buffer0=3
+
+# variable sizes: arrays have the shape that the variables say; the largest does, too, where what is
+# used stands at its start
+linear variable.uop <<'END'
+%17 = cast index (%4)
+%22 = param f32 (%17) {slot=0, name="y"}
+%23 = param f32 (%17) {slot=1, name="x"}
+%24 = range index (%17) {axis=0, kind=global}
+%25 = index f32 (%22, %24)
+%26 = index f32 (%23, %24)
+%27 = load f32 (%26)
+%28 = mul f32 (%27, %9)
+%29 = store void (%25, %28)
+%60 = end void (%29, %24)
+%61 = sink void (%60) {name="times_n"}
+%30 = param f32 (%17) {slot=0, name="in"}
+%31 = buffer f32 (%17) {slot=1}
+%32 = buffer f32 (%17) {slot=2, device="CPU:1"}
+%33 = copy f32 (%31) {device="CPU:1"}
+%40 = call void (%61, %31, %30)
+%41 = call void (%33, %32, %31)
+%42 = linear void (%40, %41)
+END
+sed -i -E '/^%(1|2|3|5|6|7|8|10|11|12|20) = /d' variable.uop
+words() { # WORD...: their bytes, the lowest first
+    local w
+    for w; do
+        # shellcheck disable=SC2059
+        printf "$(printf '\\x%02x' $((w & 255)) $((w >> 8 & 255)) $((w >> 16 & 255)) $((w >> 24)))"
+    done
+}
+floats() { # N: 0, 1, ... N-1
+    words "${f32[@]:0:$1}"
+}
+data() { # FILE BYTES WORD...: so many bytes of data, and these
+    local file=$1 bytes=$2
+    shift 2
+    words "$@" >want.bin
+    tail -c "$bytes" "$file" >got.bin
+    [ "$(($(wc -c <"$file") % 64))" = "$bytes" ] || problem "$file has other than $bytes bytes of data"
+    same want.bin got.bin
+}
+f32=(0 0x3f800000 0x40000000 0x40400000 0x40800000 0x40a00000 0x40c00000 0x40e00000 0x41000000 0x41100000)
+for n in 3 10; do
+    npy size$n.npy '<f4' "($n,)" < <(floats $n)
+done
+expect 0 "$jit" run variable.uop --arg in=size3.npy --set n=3 --out 1=first.npy --out 2=second.npy
+same first.npy second.npy
+data first.npy 12 0 0x40400000 0x40c00000
+grep -aq "'shape': (3,)" first.npy || problem "the shape of an array of 3 elements: $(head -c 100 first.npy)"
+expect 0 "$jit" run variable.uop --arg in=size3.npy --set n=3
+has 'buffer2 = f32[3] 0 3 6'
+expect 0 "$jit" run variable.uop --arg in=size10.npy --set n=3
+has 'buffer2 = f32[3] 0 3 6'
+expect 0 "$jit" run variable.uop --arg in=size10.npy --set n=10
+has 'buffer2 = f32[10] 0 10 20 30 40 50 60 70 ...'
+expect 0 "$jit" run variable.uop --arg in=2 --set n=4
+has 'buffer2 = f32[4] 8 8 8 8'
+refuse '--arg in=size3.npy: expected 4 elements, or the largest 10, the file has 3' \
+    "$jit" run variable.uop --arg in=size3.npy --set n=4
+refuse '--arg in=size3.npy: expected 10 elements, the file has 3' "$jit" run variable.uop --arg in=size3.npy --set n=10
+# a variable that a call binds: the largest
+sed -E 's/^%40 = .*/%43 = const i32 3\n%44 = bind i32 (%4, %43)\n%40 = call void (%61, %31, %30, %44)/' variable.uop >bound.uop
+expect 0 "$jit" run bound.uop --arg in=size10.npy
+has 'buffer2 = f32[10] 0 3 6 '
+# rows of variable length: a largest array has other rows
+linear rows.uop <<'END'
+%17 = cast index (%4)
+%18 = const index 2
+%19 = stack index (%18, %17)
+%22 = param f32 (%19) {slot=0, name="y"}
+%24 = range index (%17) {axis=0, kind=global}
+%21 = range index (%18) {axis=1, kind=global}
+%25 = index f32 (%22, %21, %24)
+%27 = load f32 (%25)
+%28 = add f32 (%27, %9)
+%29 = store void (%25, %28)
+%60 = end void (%29, %24, %21)
+%61 = sink void (%60) {name="add_n"}
+%30 = buffer f32 (%19) {slot=0}
+%40 = call void (%61, %30)
+%42 = linear void (%40)
+END
+sed -i -E '/^%(1|2|3|5|6|7|8|10|11|12|20) = /d' rows.uop
+npy size6.npy '<f4' '(2, 3)' < <(floats 6)
+npy size20.npy '<f4' '(2, 10)' < <(floats 10; floats 10)
+expect 0 "$jit" run rows.uop --arg y=size6.npy --set n=3 --out y=rows.npy
+grep -aq "'shape': (2, 3)" rows.npy || problem "the shape of 2 rows of 3: $(head -c 100 rows.npy)"
+data rows.npy 24 "${f32[@]:3:6}"
+refuse '--arg y=size20.npy: expected 6 elements, the file has 20' "$jit" run rows.uop --arg y=size20.npy --set n=3
+
 # compiled: a file with machine code, which has to be trusted
 expect 0 "$jit" emit graph.uop --emit=linear -o compiled.uop
 expect 0 "$jit" run graph.uop --arg 0=1.5 --set n=4
@@ -159,14 +261,30 @@ refuse '--set n=11: expected 1 to 10' "$jit" run two.uop --arg in=1 --set n=11
 refuse '--set n=x: expected a number of dtype i32' "$jit" run two.uop --arg in=1 --set n=x
 refuse 'the variable has a value already' "$jit" run two.uop --arg in=1 --set n=1 --set n=2
 refuse 'no kernel has a variable of that name' "$jit" run two.uop --arg in=1 --set n=1 --set m=2
-refuse 'there is no buffer of that name: expected buffer1, param1, buffer2' "$jit" run two.uop --arg y5=1 --set n=1
-refuse 'is given twice' "$jit" run two.uop --arg in=1 --arg param1=2 --set n=1
+refuse '--arg y5=1: there is no buffer of that name: expected buffer1, param1 (in), buffer2' \
+    "$jit" run two.uop --arg y5=1 --set n=1
+refuse '--arg z=1: there is no buffer of that name: expected buffer0 (x), buffer1, buffer2 (y)' "$jit" run one.uop --arg z=1
+refuse '--arg n=1: it is a variable of the calls: expected --set n=1' "$jit" run two.uop --arg in=1 --set n=2 --arg n=1
+refuse '--set in=1: it is a buffer: expected --arg in=1' "$jit" run two.uop --arg in=1 --set n=2 --set in=1
+refuse '--arg param1=2: in is given twice' "$jit" run two.uop --arg in=1 --arg param1=2 --set n=1
 refuse 'no call stores to it' "$jit" run two.uop --arg in=1 --set n=1 --out in=a.npy
 refuse 'goes there, too' "$jit" run two.uop --arg in=1 --set n=1 --out 2=a.npy --out buffer1=a.npy
-refuse 'expected 16 elements, the file has 32' "$jit" run two.uop --arg in=both.npy --set n=1
+refuse '--arg param1=both.npy: expected 16 elements, the file has 32' "$jit" run two.uop --arg param1=both.npy --set n=1
 refuse '--device interp is of one kernel' "$jit" run two.uop --arg in=1 --set n=1 --device interp
-refuse '--kernel is of one kernel' "$jit" run two.uop --arg in=1 --set n=1 --kernel scale
+refuse '--global is of one kernel' "$jit" run two.uop --arg in=1 --set n=1 --global 1
 refuse '--shared-bytes is of one kernel' "$jit" run two.uop --arg in=1 --set n=1 --shared-bytes 4
+# one name for the list: it is cut, and says so
+{
+    for i in $(seq 30 129); do
+        echo "%$i = buffer f32 (%1) {slot=$i}"
+    done
+    for i in $(seq 30 128); do
+        echo "%$((i + 100)) = call void (%20, %$((i + 1)), %$i)"
+    done
+    echo "%300 = linear void ($(seq -s ', ' -f '%%%g' 130 228))"
+} | linear many.uop
+refuse 'expected buffer30 (x), buffer31, ' "$jit" run many.uop --arg z=1 --set n=1
+grep -q ', \.\.\.$' err || problem "a list that is cut: $(cat err)"
 linear wrong.uop <<'END'
 %30 = buffer f32 (%1) {slot=0}
 %40 = call void (%20, %30)

@@ -104,6 +104,28 @@ prompt 0 'run mine.uop --arg x=1 --out y=a' 'emit twice.uop --emit=uop -o mine.u
 has 'a = f32[1024] 3 3'
 has 'b = f32[1024] 2 2'
 
+# linears: arrays by name, and their kernels, which are kept
+pipeline=$examples/pipeline.uop
+export TOLK_CPU_DEVICES=2
+prompt 0 "run $pipeline --arg in=2 --set n=3 --out buffer0=a --out s=b" "run $pipeline --arg in=a --set n=3" arrays kernels \
+    'run square --arg x=a --set n=3 --out y=a' "run $pipeline --arg in=a --set n=3 --out buffer2=w" 'show w'
+has 'a = f32[3] 4 4 4'
+has 'b = f32[1] 24' # 4 + 8 + 12
+has 's = f32[1] 96' # 16 + 32 + 48
+has 'a = f32[3]  12 bytes'
+has "weigh  from $pipeline"
+has 'kernel square on CPU'
+has 'a = f32[3] 16 16 16'
+has 'w = f32[3] 256 512 768'
+prompt 2 "run $pipeline --arg in=2 --set n=3 --out buffer0=a" "run $pipeline --arg in=a --set n=4" \
+    "run $pipeline --arg in=none --set n=4" "run $pipeline --arg in=1 --set n=4 --out buffer0=c --out buffer2=c"
+errors 3 '--arg in=a: expected 4 elements, or the largest 4096, the array has 3' \
+    'in=none: there is no array of that name, and no file either' '--out buffer2=c: buffer0 goes there, too: expected another name'
+prompt 0 "load $pipeline" 'run weigh --arg x=2 --set n=3'
+has 'y = f32[3] 2 4 6'
+prompt 2 "run $pipeline --arg in=1" 'run sum --arg x=1 --set n=9'
+has 's = f32[1] 9'
+
 # compiled once, then from memory, whatever comes between
 prompt 0 "run $scale --arg x=1" 'run scale --arg x=2' "verify scale --rounds 1 --target native" 'fmt twice.uop' doctor devices \
     'cache stats' 'run scale --arg x=3' history 'history --json'
