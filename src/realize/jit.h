@@ -3,9 +3,9 @@
  * Record and replay of a function: what its parts share.
  *
  *   jit.c         which run is which, and the API
- *   jit_lower.c   from the linears that were captured to one that runs: inputs become PARAMs,
- * memory is planned, calls become graphs jit_inputs.c  whether a replay's inputs and variables are
- * such as were captured
+ *   jit_lower.c   from linears that were captured to one that runs: inputs become PARAMs, memory
+ *                 is planned, calls become graphs
+ *   jit_inputs.c  whether a replay's inputs and variables are such as were captured
  */
 #ifndef TK_REALIZE_JIT_H
 #define TK_REALIZE_JIT_H

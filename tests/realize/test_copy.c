@@ -303,6 +303,32 @@ static void test_K1_the_hook_within_a_family_and_host_memory_else(void **state) 
     assert_int_equal(plain.calls[FAKE_TRANSFER] + remote.calls[FAKE_TRANSFER], 0);
 }
 
+static void test_a_copy_into_a_view_leaves_the_rest(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"NEAR", "NEAR"}, {"NEAR", "FAR"}, {"CPU:1", "CPU"}, {"CPU", "REMOTE"}, {"PLAIN", "CPU"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        tolk_buffer *whole = bytes_on(fake_device(ctx, pairs[i][0]), 100), *part;
+        tolk_buffer *src = bytes_on(fake_device(ctx, pairs[i][1]), 20);
+        uint8_t *p = noise(100, 1), *q = noise(20, 2);
+        put(whole, 0, p, 100);
+        put(src, 0, q, 20);
+        assert_int_equal(tolk_buffer_view(whole, 10, TOLK_U8, 20, &part, &err), TOLK_OK);
+        assert_int_equal(tolk_buffer_copy(part, src, &err), TOLK_OK);
+        memcpy(p + 10, q, 20);
+        expect(whole, 0, p, 100);
+        expect(src, 0, q, 20);
+        tolk_buffer_info info;
+        assert_int_equal(tolk_buffer_get_info(part, &info), TOLK_OK);
+        assert_true(info.n == 20 && info.dtype == TOLK_U8 && info.offset == 10);
+        free(p);
+        free(q);
+        tolk_buffer_unref(part);
+        tolk_buffer_unref(whole);
+        tolk_buffer_unref(src);
+    }
+}
+
 static void test_K1_sizes_and_dtypes_are_compared_before_anything_moves(void **state) {
     (void)state;
     tolk_buffer *f4, *f5, *i4, *u16, *c12, *c6;
@@ -563,6 +589,7 @@ int main(void) {
         T(test_a_task_does_not_wait_for_what_is_behind_it),
         T(test_two_tasks_that_wait_for_each_other),
         T(test_K1_the_hook_within_a_family_and_host_memory_else),
+        T(test_a_copy_into_a_view_leaves_the_rest),
         T(test_K1_sizes_and_dtypes_are_compared_before_anything_moves),
         T(test_a_source_without_memory),
         T(test_a_buffer_of_another_context),

@@ -130,6 +130,38 @@ static void test_one_buffer_as_two_arguments_stays_one(void **state) {
     tolk_kernel_unref(other);
 }
 
+/* Each device has a kernel of its own, which is searched for itself. */
+static void test_a_block_is_kept_for_its_kernel_and_device(void **state) {
+    (void)state;
+    rt own;
+    tolk_ctx_opts o = TOLK_CTX_OPTS_INIT;
+    o.cpu_devices = 2;
+    rt_open(&own, NULL, &o);
+    tolk_device *d[] = {own.cpu, device_of(&own, "CPU:1")};
+    tolk_kernel *k[] = {kernel_of(d[0], "add_to", ADD_TO), kernel_of(d[1], "add_to", ADD_TO)};
+    for (int i = 0; i < 2; i++) {
+        tolk_dims local, again;
+        tolk_args *a = args_of(&own);
+        tolk_buffer *y = floats(d[i], 480, 3), *x = floats(d[i], 480, 2);
+        assert_int_equal(tolk_args_buffer(a, 0, y, &err), TOLK_OK);
+        assert_int_equal(tolk_args_buffer(a, 1, x, &err), TOLK_OK);
+        assert_int_equal(tolk_args_i32(a, 2, 57, &err), TOLK_OK);
+        assert_true(atomic_load(&k[i]->block) == 0); /* not the other one's */
+        assert_int_equal(tolk_optimize_local_size(k[i], a, 4, &local, &err), TOLK_OK);
+        check_divides(local);
+        assert_true(atomic_load(&k[i]->block) != 0);
+        assert_int_equal(tolk_optimize_local_size(k[i], a, 5, &again, &err), TOLK_OK);
+        assert_memory_equal(&local, &again, sizeof local);
+        check_floats(y, 3);
+        tolk_args_destroy(a);
+        tolk_buffer_unref(y);
+        tolk_buffer_unref(x);
+    }
+    tolk_kernel_unref(k[0]);
+    tolk_kernel_unref(k[1]);
+    rt_close(&own);
+}
+
 static void test_errors(void **state) {
     (void)state;
     tolk_buffer *y = floats(r.cpu, 480, 3);
@@ -278,6 +310,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_SYM_07_exact_for_all_values_and_nothing_of_the_caller_is_written),
         TEST(test_one_buffer_as_two_arguments_stays_one),
+        TEST(test_a_block_is_kept_for_its_kernel_and_device),
         TEST(test_errors),
         cmocka_unit_test(test_THR_07_fifty_cold_searches_in_parallel),
         cmocka_unit_test(test_THR_07_cold_searches_of_several_contexts),
