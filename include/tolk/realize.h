@@ -495,7 +495,8 @@ TOLK_API tolk_status tolk_realize(tolk_bindings *bindings, const tolk_uop *sink,
  * must be in these linears, and follow from the inputs and variables of the call: a variable that
  * the call does not give is refused, and a BIND of one that it gives takes the call's value. What
  * is bound when it is captured keeps its memory, and so do held buffers: a result is in the same
- * buffer after each replay, until another one is bound. For one thread at a time. */
+ * buffer after each replay, until another one is bound. Graphs of calls that are handed over are
+ * taken apart: the jit makes its own. For one thread at a time. */
 typedef struct tolk_jit tolk_jit;
 typedef tolk_status (*tolk_jit_fn)(void *user, tolk_bindings *bindings, const tolk_run_args *args,
                                    tolk_error *err);

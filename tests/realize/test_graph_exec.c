@@ -6,6 +6,7 @@
 #include "kernels.h"
 
 #include "base/ctx.h"
+#include "jit/device.h"
 #include "realize/graph_exec.h"
 #include "realize/realize.h"
 
@@ -191,6 +192,60 @@ static void test_GRAPH_05_an_input_of_another_size_is_refused(void **state) {
     tolk_buffer_unref(ints);
     tolk_buffer_unref(one);
     tk_graph_exec_destroy(g);
+    tolk_kernel_unref(sum);
+}
+
+/* ---- edges ---- */
+
+static const tk_graph_ops *real_ops;
+static char edges[400]; /* "0: 1: 0 2:", of what was built last */
+
+static tolk_status see_build(tolk_device *device, const tk_graph_node *nodes, size_t n, void **out,
+                             tolk_error *why) {
+    edges[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        snprintf(edges + strlen(edges), sizeof edges - strlen(edges), "%s%zu:", i ? " " : "", i);
+        for (size_t k = 0; k < nodes[i].n_deps; k++)
+            snprintf(edges + strlen(edges), sizeof edges - strlen(edges), " %u", nodes[i].deps[k]);
+    }
+    return real_ops->build(device, nodes, n, out, why);
+}
+
+/* Parts of one memory that lie apart do not wait for each other: edges are by bytes. */
+static void test_edges_are_by_the_bytes_of_views(void **state) {
+    (void)state;
+    const tk_backend *own = dev->backend;
+    tk_backend seen = *own;
+    tk_graph_ops ops = *own->graph;
+    real_ops = own->graph;
+    ops.build = see_build;
+    seen.graph = &ops;
+    dev->backend = &seen;
+    tolk_kernel *twice = kernel_of(dev, "scale", rt_text(RT_SCALE, 64, "2"));
+    tolk_kernel *sum = kernel_of(dev, "sum2", rt_text(SUM2, 64));
+    tolk_buffer *arena = floats(dev, 5 * 64, 1), *v[7];
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(tolk_buffer_view(arena, 256 * i, TOLK_F32, 64, &v[i], &err), TOLK_OK);
+    v[5] = floats(dev, 64, 0);
+    assert_int_equal(tolk_buffer_view(arena, 256 * 2 + 128, TOLK_F32, 64, &v[6], &err), TOLK_OK);
+    const tk_graph_exec_call calls[] = {
+        CALL(twice, 1, 0),  /* v1 = 2 v0 */
+        CALL(twice, 3, 2),  /* v3 = 2 v2, beside it */
+        CALL(NULL, 4, 1),   /* v4 = v1: behind 0 */
+        CALL(sum, 5, 4, 3), /* behind 1 and 2 */
+        CALL(twice, 6, 0),  /* the end of v2, and the beginning of v3: behind 1 and 3 */
+        CALL(twice, 0, 5),  /* v0, which 0 and 4 read; behind 3 */
+    };
+    tk_graph_exec *g = graph_of(calls, 6, 7, 0);
+    run(g, v, NULL);
+    assert_string_equal(edges, "0: 1: 2: 0 3: 1 2 4: 1 3 5: 0 3 4");
+    check_floats(v[5], 4);
+    check_floats(v[0], 8);
+    tk_graph_exec_destroy(g);
+    dev->backend = own;
+    unref_all(v, 7);
+    tolk_buffer_unref(arena);
+    tolk_kernel_unref(twice);
     tolk_kernel_unref(sum);
 }
 
@@ -700,6 +755,7 @@ int main(void) {
         TEST(test_a_chain_runs_in_its_order_and_is_recorded_once),
         TEST(test_SYM_01_variables_and_sizes_of_each_run),
         TEST(test_GRAPH_05_an_input_of_another_size_is_refused),
+        TEST(test_edges_are_by_the_bytes_of_views),
         TEST(test_arguments_that_newly_overlap_record_the_graph_anew),
         TEST(test_inputs_that_move_together_are_patched),
         TEST(test_GRAPH_09_runs_in_a_row_have_their_own_arguments),
