@@ -183,19 +183,19 @@ static operand pick(uint64_t *s, bool several) {
         o.kind = kind < 5 ? MULTI : STACK;
         o.slot = o.kind == MULTI ? below(s, MULTIS) : o.slot;
         o.other = below(s, SINGLES);
-    } else if (kind < 2) {
-        o.kind = kind ? SELECT : VIEW;
-        o.slot = below(s, kind ? MULTIS : VIEWS);
+    } else if (kind < 3) {
+        o.kind = kind ? VIEW : SELECT;
+        o.slot = below(s, kind ? VIEWS : MULTIS);
         o.other = below(s, 2);
-        o.at = kind ? o.at : 0;
+        o.at = kind ? 0 : o.at;
     }
     return o;
 }
 
 static random_call pick_call(uint64_t *s) {
-    static const body bodies[] = {MIX_OF,     MIX_OF,    OF_N,     OF_M, BUMP,
-                                  NUMBER,     NOTHING,   COPY,     COPY, COPY_WHOLE,
-                                  COPY_WHOLE, COPY_NONE, BIND_VIEW};
+    static const body bodies[] = {MIX_OF,     MIX_OF,    OF_N,      OF_M,     BUMP,
+                                  NUMBER,     NOTHING,   COPY,      COPY,     COPY_WHOLE,
+                                  COPY_WHOLE, COPY_NONE, BIND_VIEW, BIND_VIEW};
     random_call c = {.body = bodies[below(s, (int)(sizeof bodies / sizeof *bodies))],
                      .m = 1 + below(s, PART)};
     bool several = c.body != BIND_VIEW && below(s, 4) == 0;
@@ -594,7 +594,8 @@ static void compare(side *s, int side_number, const random_linear *l, const mode
 static uint64_t change(const random_linear *l, model *m, uint64_t *s, int round, bool *unbind) {
     static model tried;
     const uint64_t all = ((uint64_t)1 << ARRAYS) - 1;
-    uint64_t set = round && below(s, 4) ? tk_test_rand(s) & all : all;
+    /* Some of it, all of it, or nothing: then the inputs and the variable alone may change. */
+    uint64_t set = round && below(s, 4) ? below(s, 3) ? tk_test_rand(s) & all : 0 : all;
     bool shift = l->plan != BY_JIT && round && below(s, 3) == 0;
     bool alias = l->plan == BY_JIT ? round ? m->input[1] == 0 : below(s, 3) == 0 : below(s, 3) == 0;
     for (int i = 0; i < MULTIS; i++) /* both or none */
