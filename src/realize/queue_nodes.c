@@ -3,6 +3,7 @@
  * The memory of queued commands. A queue keeps it from one command to the next, and all that it
  * keeps is alike: as large as the largest that was asked for. So which of them a command gets makes
  * no difference, and a program that submits the same again and again takes no memory any more.
+ * What is larger than TK_MOST_ROOM is made and freed with its command.
  */
 #include "realize/queue_parts.h"
 
@@ -71,8 +72,8 @@ tk_node *tk_queue_free_node(tk_queue *q) {
 }
 
 tk_node *tk_queue_take_node(tk_queue *q, size_t room_bytes, size_t n_after) {
-    if (room_bytes > SIZE_MAX / 2)
-        return NULL;
+    if (room_bytes > TK_MOST_ROOM)
+        return new_node(q, room_bytes, n_after);
     room_bytes = (room_bytes + 63) & ~(size_t)63;
     tk_queue_lock(q);
     tk_node *small = raise_sizes(q, room_bytes, n_after), *n = tk_queue_free_node(q);
@@ -91,7 +92,8 @@ void tk_queue_unwatch_node(tk_node *n) {
 
 /* Under the lock: has it the sizes of those that are kept, and is there a place? */
 static bool keep_node(tk_queue *q, tk_node *n) {
-    if (q->n_free >= q->max_free || n->room_bytes < q->room_bytes || n->max_after < q->max_after)
+    if (q->n_free >= q->max_free || n->room_bytes > TK_MOST_ROOM || n->room_bytes < q->room_bytes ||
+        n->max_after < q->max_after)
         return false;
     n->next = q->free;
     q->free = n;

@@ -16,7 +16,13 @@
 
 #include <pthread.h>
 
-enum { TK_LABEL_BYTES = 48, TK_FEW_WATCHES = 4, TK_FREE_NODES = 1024, TK_MOST_FREE_NODES = 65536 };
+enum {
+    TK_LABEL_BYTES = 48,
+    TK_FEW_WATCHES = 4,
+    TK_FREE_NODES = 1024,
+    TK_MOST_FREE_NODES = 65536,
+    TK_MOST_ROOM = 16 << 10
+};
 
 /* Why a queue stopped. The queue has one reference; watches of discarded tickets have the others.
  */
@@ -75,7 +81,7 @@ struct tk_queue {
     uint64_t running; /* ticket of the command between enter and leave */
     tk_node *first, **last;
     /* Nodes that are kept, all of which have this much room and so many watches: the most that was
-     * asked for. Smaller ones are freed. */
+     * asked for, up to TK_MOST_ROOM. Smaller ones are freed. */
     tk_node *free;
     uint32_t n_free, max_free;
     size_t room_bytes, max_after;

@@ -840,6 +840,70 @@ static void test_every_allocation_may_fail(bool inline_only) {
 }
 RIG_BOTH(test_every_allocation_may_fail)
 
+static tolk_status check_room(void *arg, tolk_error *err) {
+    const unsigned char *room = arg;
+    (void)err;
+    for (size_t i = 1; i < 200; i++)
+        if (room[i] != (unsigned char)(room[0] + i))
+            return TOLK_E_INTERNAL;
+    return TOLK_OK;
+}
+
+static void submit_room(tk_queue *q, size_t bytes, int first) {
+    unsigned char *room = tk_queue_room(q, bytes);
+    assert_non_null(room);
+    assert_int_equal((uintptr_t)room % 8, 0);
+    for (size_t i = 0; i < bytes; i++)
+        room[i] = (unsigned char)(first + (int)i);
+    tk_command c = {.run = check_room, .room = room, .label = "room"};
+    assert_int_equal(tk_queue_submit(q, &c, NULL, NULL), TOLK_OK);
+}
+
+/* Of any size, in any order; and a large one makes no later one large. */
+static void test_the_room_of_commands_is_kept(bool inline_only) {
+    tk_test_heap heap;
+    tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
+    tolk_ctx *ctx;
+    tk_queue *q;
+    tk_test_heap_init(&heap);
+    opts.no_environment = 1;
+    opts.allocator = &heap.al;
+    assert_int_equal(tk_ctx_init(&opts, &ctx, NULL), TOLK_OK);
+    assert_int_equal(tk_queue_create(ctx, "CPU", inline_only, 20, &q, NULL), TOLK_OK);
+    tk_queue_reserve(q, 3, 1000, 9);
+    size_t calls = heap.calls;
+    for (int i = 0; i < 300; i++) {
+        submit_room(q, 200, i);
+        submit_room(q, 1000, i + 1);
+        submit_room(q, 201, i + 2);
+        assert_int_equal(tk_queue_await(q, NULL), TOLK_OK);
+    }
+    assert_int_equal(heap.calls, calls);
+    for (int i = 0; i < 3; i++) {
+        size_t live = heap.live;
+        submit_room(q, TK_MOST_ROOM + 1, i);
+        assert_int_equal(tk_queue_await(q, NULL), TOLK_OK);
+        assert_int_equal(heap.live, live);
+    }
+    calls = heap.calls;
+    tk_queue_drop_room(q, tk_queue_room(q, 1000));
+    submit_room(q, 300, 5);
+    assert_int_equal(tk_queue_await(q, NULL), TOLK_OK);
+    assert_int_equal(heap.calls, calls);
+    heap.fail_onward = true;
+    heap.fail_at = 1;
+    assert_null(tk_queue_room(q, SIZE_MAX));
+    assert_null(tk_queue_room(q, TK_MOST_ROOM + 1));
+    tk_queue_reserve(q, 100, 2000, 9); /* not one of them is there */
+    heap.fail_at = 0;
+    submit_room(q, 300, 6);
+    assert_int_equal(tk_queue_close(q, NULL), TOLK_OK);
+    tk_queue_free(q);
+    tk_ctx_fini(ctx);
+    assert_int_equal(heap.live, 0);
+}
+RIG_BOTH(test_the_room_of_commands_is_kept)
+
 static void test_a_warm_submit_allocates_nothing(bool inline_only) {
     tk_test_heap heap;
     tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
@@ -897,6 +961,7 @@ int main(void) {
         cmocka_unit_test(test_without_a_thread_submit_fails_and_changes_nothing),
         RIG_TESTS(test_every_allocation_may_fail),
         RIG_TESTS(test_a_warm_submit_allocates_nothing),
+        RIG_TESTS(test_the_room_of_commands_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
