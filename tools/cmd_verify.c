@@ -340,9 +340,9 @@ static int check_names(const job *j, const tk_source *source) {
     for (size_t l = 0; l < 2; l++)
         for (size_t i = 0; i < lists[l]->n; i++) {
             size_t k = 0;
-            while (k < source->n_kernels && !has_param(source->kernels[k], lists[l]->item[i]))
+            while (k < source->kernels.n && !has_param(source->kernels.at[k], lists[l]->item[i]))
                 k++;
-            if (k == source->n_kernels)
+            if (k == source->kernels.n)
                 return tk_report_usage("%s %.200s: none of the kernels has a parameter of that "
                                        "name: expected NAME=VALUE",
                                        l ? "--set" : "--arg", lists[l]->item[i]);
@@ -417,7 +417,7 @@ static int verify_file(job *j, const char *kernel_name, int trusted) {
     int code = tk_source_load(j->ctx, j->path, trusted, &source);
     if (!code)
         tk_session_keep_kernels(&source, j->path);
-    int one = kernel_name || source.kept || source.n_kernels <= 1;
+    int one = kernel_name || source.kept || source.kernels.n <= 1;
     if (!code && tk_source_is_repro(&source)) {
         tk_compile_flags replay = j->flags;
         replay.target = j->targets.n ? j->targets.item[0] : NULL;
@@ -434,8 +434,8 @@ static int verify_file(job *j, const char *kernel_name, int trusted) {
         if (!code)
             code = verify_kernel(j, kernel, 0);
     } else if (!code && !(code = check_names(j, &source))) {
-        for (size_t i = 0; i < source.n_kernels && code != TOOL_INTERRUPTED; i++) {
-            int next = verify_kernel(j, source.kernels[i], 1);
+        for (size_t i = 0; i < source.kernels.n && code != TOOL_INTERRUPTED; i++) {
+            int next = verify_kernel(j, source.kernels.at[i], 1);
             code = next > code ? next : code; /* go on with the others */
         }
     }

@@ -113,17 +113,16 @@ static void add_name(cell *c, const char *name) {
 /* Note what a call does with each buffer that an argument is made of. whole: the argument is the
  * buffer itself. */
 static int note_arg(linear_run *r, const tolk_uop *arg, int loaded, int stored, const char *name) {
-    size_t cap = 64, n = 0;
-    const tolk_uop **stack = malloc(cap * sizeof *stack);
-    int ok = stack != NULL;
-    if (ok)
-        stack[n++] = arg;
-    while (ok && n) {
-        const tolk_uop *u = stack[--n];
+    tk_nodes nodes = {0};
+    int is_new, code = tk_nodes_add(&nodes, arg, &is_new);
+    for (size_t k = 0; k < nodes.n && !code; k++) {
+        const tolk_uop *u = nodes.at[k];
         if (is_op(u, "param") || is_op(u, "buffer")) {
             cell *c = cell_of(r, u);
-            if (!(ok = c != NULL))
+            if (!c) {
+                code = tk_report_failed("out of memory");
                 break;
+            }
             c->needs_input |= loaded && !c->is_stored;
             c->is_loaded |= loaded;
             c->is_stored |= stored;
@@ -132,18 +131,11 @@ static int note_arg(linear_run *r, const tolk_uop *arg, int loaded, int stored, 
             continue;
         }
         size_t from = is_op(u, "mstack") ? tolk_uop_n_src(u) : tolk_uop_n_src(u) ? 1 : 0;
-        if (n + from > cap) {
-            cap = 2 * (n + from);
-            const tolk_uop **more = realloc(stack, cap * sizeof *more);
-            if (!(ok = more != NULL))
-                break;
-            stack = more;
-        }
-        for (size_t i = 0; i < from; i++)
-            stack[n++] = tolk_uop_src(u, i);
+        for (size_t i = from; i-- > 0 && !code;)
+            code = tk_nodes_add(&nodes, tolk_uop_src(u, i), &is_new);
     }
-    free(stack);
-    return ok ? TOOL_DONE : tk_report_failed("out of memory");
+    tk_nodes_free(&nodes);
+    return code;
 }
 
 static int is_bound(const tolk_uop *call, const char *name) {
@@ -192,21 +184,15 @@ static int note_launch(linear_run *r, const tolk_uop *call, const tolk_uop *sink
     return code;
 }
 
-static int note_calls(linear_run *r, const tolk_uop *linear) {
-    int code = TOOL_DONE;
-    for (size_t i = 0; i < tolk_uop_n_src(linear) && !code; i++) {
-        const tolk_uop *call = tolk_uop_src(linear, i), *body = tolk_uop_src(call, 0);
-        if (is_op(body, "custom_function")) {
-            code = note_calls(r, tolk_uop_src(body, 0));
-        } else if (is_op(body, "copy") || is_op(body, "slice")) {
-            code = note_arg(r, tolk_uop_src(call, 2), 1, 0, "");
-            if (!code)
-                code = note_arg(r, tolk_uop_src(call, 1), 0, 1, "");
-        } else {
-            code = note_launch(r, call, is_op(body, "program") ? tolk_uop_src(body, 0) : body);
-        }
+/* A graph that is called again loads nothing that it did not load the first time. */
+static int note_call(void *run, const tolk_uop *call) {
+    linear_run *r = run;
+    const tolk_uop *body = tolk_uop_src(call, 0);
+    if (is_op(body, "copy") || is_op(body, "slice")) {
+        int code = note_arg(r, tolk_uop_src(call, 2), 1, 0, "");
+        return code ? code : note_arg(r, tolk_uop_src(call, 1), 0, 1, "");
     }
-    return code;
+    return note_launch(r, call, is_op(body, "program") ? tolk_uop_src(body, 0) : body);
 }
 
 /* ---- names ---- */
@@ -660,7 +646,7 @@ static int run_all(linear_run *r, const char *path) {
     tk_session_keep_kernels(r->source, path);
     if ((st = tolk_bindings_create(r->request->device, &r->bindings, &err)))
         return tk_report_error(path, st, &err);
-    int code = note_calls(r, r->source->root);
+    int code = tk_nodes_each_call(r->source->root, note_call, r);
     if (r->n)
         qsort(r->cells, r->n, sizeof *r->cells, by_slot);
     if (!code)

@@ -146,7 +146,7 @@ int tk_source_load(tolk_ctx *ctx, const char *path, int trusted, tk_source *out)
 
 void tk_source_free(tk_source *source) {
     tolk_graph_destroy(source->graph);
-    free(source->kernels);
+    tk_nodes_free(&source->kernels);
     free(source->text);
     free(source->kept);
     free(source->target);

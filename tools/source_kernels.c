@@ -5,7 +5,6 @@
  */
 #include "tool.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static int is_op(const tolk_uop *u, const char *name) {
@@ -18,41 +17,21 @@ int tk_source_is_calls(const tk_source *source) {
 }
 
 static int add_kernel(tk_source *s, const tolk_uop *kernel) {
-    for (size_t i = 0; i < s->n_kernels; i++)
-        if (s->kernels[i] == kernel)
-            return TOOL_DONE;
-    if (!(s->n_kernels & (s->n_kernels - 1))) { /* full, at powers of two */
-        size_t cap = s->n_kernels ? 2 * s->n_kernels : 1;
-        const tolk_uop **more = realloc(s->kernels, cap * sizeof *more);
-        if (!more)
-            return tk_report_failed("out of memory");
-        s->kernels = more;
-    }
-    s->kernels[s->n_kernels++] = kernel;
-    return TOOL_DONE;
+    int is_new;
+    return tk_nodes_add(&s->kernels, kernel, &is_new);
 }
 
-static int find_in_calls(tk_source *s, const tolk_uop *linear, int depth) {
-    int code = TOOL_DONE;
-    if (depth > TK_MAX_GRAPHS)
-        return tk_report_usage("graphs are nested more than %d deep", TK_MAX_GRAPHS);
-    for (size_t i = 0; i < tolk_uop_n_src(linear) && !code; i++) {
-        const tolk_uop *call = tolk_uop_src(linear, i);
-        const tolk_uop *body = tolk_uop_n_src(call) ? tolk_uop_src(call, 0) : call;
-        if ((is_op(body, "custom_function") || is_op(body, "program")) && tolk_uop_n_src(body))
-            body = tolk_uop_src(body, 0);
-        if (is_op(body, "linear"))
-            code = find_in_calls(s, body, depth + 1);
-        else if (is_op(body, "sink"))
-            code = add_kernel(s, body);
-    }
-    return code;
+static int add_kernel_of(void *source, const tolk_uop *call) {
+    const tolk_uop *body = tolk_uop_n_src(call) ? tolk_uop_src(call, 0) : call;
+    if (is_op(body, "program") && tolk_uop_n_src(body))
+        body = tolk_uop_src(body, 0);
+    return is_op(body, "sink") ? add_kernel(source, body) : TOOL_DONE;
 }
 
 int tk_source_find_kernels(tk_source *source) {
     const tolk_uop *root = source->root;
     if (tk_source_is_calls(source))
-        return find_in_calls(source, root, 0);
+        return tk_nodes_each_call(root, add_kernel_of, source);
     if (!is_op(root, "group"))
         return is_op(root, "sink") || is_op(root, "linear") ? add_kernel(source, root) : TOOL_DONE;
     int code = TOOL_DONE;
@@ -65,15 +44,15 @@ int tk_source_find_kernels(tk_source *source) {
 }
 
 const tolk_uop *tk_source_at(const tk_source *source, size_t i) {
-    return i < source->n_kernels ? source->kernels[i] : NULL;
+    return i < source->kernels.n ? source->kernels.at[i] : NULL;
 }
 
 static int which_kernel(const tk_source *source, const char *path, const char *name) {
     char names[512] = "";
     size_t len = 0;
-    for (size_t i = 0; len < sizeof names && i < source->n_kernels; i++)
+    for (size_t i = 0; len < sizeof names && i < source->kernels.n; i++)
         len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len ? ", " : "",
-                                tolk_kernel_name(source->kernels[i]));
+                                tolk_kernel_name(source->kernels.at[i]));
     if (name)
         return tk_report_usage("%.300s has no kernel '%.100s': expected %s", path, name,
                                names[0] ? names : "a kernel in it");
@@ -97,9 +76,9 @@ int tk_source_kernel(const tk_source *source, const char *path, const char *name
         return tk_report_usage("%.400s: the root is %s: expected a kernel (a sink with a name)",
                                path, tolk_op_name(tolk_uop_op(root)));
     size_t found = 0;
-    for (size_t i = 0; i < source->n_kernels; i++)
-        if (!name || !strcmp(name, tolk_kernel_name(source->kernels[i]))) {
-            *out = source->kernels[i];
+    for (size_t i = 0; i < source->kernels.n; i++)
+        if (!name || !strcmp(name, tolk_kernel_name(source->kernels.at[i]))) {
+            *out = source->kernels.at[i];
             found++;
         }
     if (found > 1 && name)

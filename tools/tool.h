@@ -61,15 +61,27 @@ typedef struct tk_flag {
 int tk_flags_read(int argc, char **argv, const tk_flag *flags, size_t n_flags, tk_list *files,
                   size_t max_files);
 
-/* ---- source.c: kernels from files ---- */
+/* ---- nodes.c: lists of nodes, the calls of a linear ---- */
 
-enum { TK_MAX_GRAPHS = 64 /* graphs of calls in each other */ };
+/* Nodes in the order in which they were added, each once; {0}: none. */
+typedef struct tk_nodes {
+    const tolk_uop **at;
+    size_t n, *slots, n_slots;
+} tk_nodes;
+int tk_nodes_add(tk_nodes *nodes, const tolk_uop *u, int *is_new);
+void tk_nodes_free(tk_nodes *nodes);
+/* Call fn for the calls of a linear in their order, those of linears and graphs in it at their
+ * place, but of each of these only the first time that it is called; fn returns TOOL_DONE to go on.
+ */
+typedef int (*tk_call_fn)(void *user, const tolk_uop *call);
+int tk_nodes_each_call(const tolk_uop *linear, tk_call_fn fn, void *user);
+
+/* ---- source.c: kernels from files ---- */
 
 typedef struct tk_source {
     tolk_graph *graph;
     const tolk_uop *root;
-    const tolk_uop **kernels; /* that it has, each once (or the program) */
-    size_t n_kernels;
+    tk_nodes kernels; /* that it has (or the program) */
     char *text;
     size_t len;
     char *kept; /* name of the kernel that was asked for from the session; NULL: a file was */

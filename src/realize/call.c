@@ -4,12 +4,10 @@
 #include "base/status.h"
 #include "ir/check.h"
 #include "ir/params.h"
-#include "ir/walk.h"
 #include "realize/copy.h"
 #include "realize/graph_call.h"
 #include "realize/multi.h"
 #include "realize/realize.h"
-#include "realize/resolve.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -64,19 +62,8 @@ static bool is_scalar(const tolk_uop *arg) {
     return tk_uop_is(arg, TK_OP_BIND) || tk_check_is_scalar_param(arg);
 }
 
-/* Does a node depend on an input? */
-static tolk_status reaches_input(const tolk_uop *node, bool *out, const tolk_allocator *al,
-                                 tolk_error *err) {
-    tk_walk_list nodes;
-    tk_vec_init(&nodes, al);
-    tolk_status st = tk_walk(node, &nodes) == TOLK_OK ? TOLK_OK : tk_status_nomem(err);
-    for (size_t i = 0; i < nodes.n && !*out; i++)
-        *out = tk_uop_is(nodes.at[i], TK_OP_PARAM) && !tk_check_is_scalar_param(nodes.at[i]);
-    tk_vec_fini(&nodes);
-    return st;
-}
-
-static tolk_status read_args(tk_call *c, const tolk_allocator *al, tolk_error *err) {
+static tolk_status read_args(tk_call *c, const tk_walk_map *on_input, const tolk_allocator *al,
+                             tolk_error *err) {
     for (uint32_t i = 1; i < c->node->n_src; i++)
         c->n_args += !is_scalar(c->node->src[i]);
     if (!c->n_args)
@@ -89,7 +76,7 @@ static tolk_status read_args(tk_call *c, const tolk_allocator *al, tolk_error *e
     for (uint32_t i = 1; i < c->node->n_src; i++)
         if (!is_scalar(c->node->src[i])) {
             c->args[n++] = c->node->src[i];
-            TK_TRY(reaches_input(c->node->src[i], &c->reaches_input, al, err));
+            c->reaches_input |= tk_walk_map_get(on_input, c->node->src[i]->id) != 0;
         }
     return TOLK_OK;
 }
@@ -115,7 +102,7 @@ static bool kind_of(const tolk_uop *body, tk_call_kind *kind) {
 }
 
 tolk_status tk_call_init(tk_call *c, const tolk_uop *node, size_t number, int64_t outer,
-                         const tolk_allocator *al, tolk_error *err) {
+                         const tk_walk_map *on_input, const tolk_allocator *al, tolk_error *err) {
     *c = (tk_call){.node = node};
     if (!tk_uop_is(node, TK_OP_CALL))
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "entry %zu is %s, expected a call",
@@ -129,7 +116,7 @@ tolk_status tk_call_init(tk_call *c, const tolk_uop *node, size_t number, int64_
                               : tk_uop_is(c->body, TK_OP_SINK) ? " (a kernel is compiled first)"
                                                                : "");
     describe(c, number, outer);
-    TK_TRY(read_args(c, al, err));
+    TK_TRY(read_args(c, on_input, al, err));
     bool two = c->kind == TK_CALL_COPY || c->kind == TK_CALL_SLICE;
     if (two && c->n_args != 2)
         return fail(c, TOLK_E_VERIFY, err, "%zu buffers, expected 2: %s", c->n_args,
@@ -239,11 +226,12 @@ static tolk_status count_shards(tk_call *c, size_t *n, tolk_error *err) {
     return TOLK_OK;
 }
 
-static tolk_status find_args(tk_call *c, tolk_bindings *b, const tolk_uop *const *inputs,
+static tolk_status find_args(tk_call *c, tk_resolve_memo *memo, const tolk_uop *const *inputs,
                              size_t n_inputs, size_t from, tolk_error *err) {
     for (size_t i = from; i < c->n_args; i++) {
         tolk_error why = TOLK_ERROR_INIT;
-        tolk_status st = tk_resolve(b, inputs, n_inputs, c->args[i], &c->to[i], &why);
+        tolk_status st =
+            tk_resolve(memo->bindings, memo, inputs, n_inputs, c->args[i], &c->to[i], &why);
         if (st != TOLK_OK)
             return fail(c, st, err, "argument %zu: %.180s", i, why.msg);
     }
@@ -339,13 +327,14 @@ static tolk_status bind_view(tk_call *c, tolk_bindings *b, tolk_error *err) {
 
 /* ---- all ---- */
 
-tolk_status tk_call_resolve(tk_call *c, tolk_bindings *b, const tolk_uop *const *inputs,
+tolk_status tk_call_resolve(tk_call *c, tk_resolve_memo *memo, const tolk_uop *const *inputs,
                             size_t n_inputs, tk_call_load_fn load, void *user, tolk_error *err) {
     size_t n;
+    tolk_bindings *b = memo->bindings;
     if (c->kind == TK_CALL_GRAPH)
         return TOLK_OK;
     tk_call_forget(c, &b->ctx->al);
-    TK_TRY(find_args(c, b, inputs, n_inputs, c->kind == TK_CALL_SLICE, err));
+    TK_TRY(find_args(c, memo, inputs, n_inputs, c->kind == TK_CALL_SLICE, err));
     if (c->kind == TK_CALL_SLICE)
         return bind_view(c, b, err);
     TK_TRY(count_shards(c, &n, err));

@@ -8,6 +8,7 @@
 
 #include "realize/bindings.h"
 #include "realize/kernel.h"
+#include "realize/resolve.h"
 
 /* The variable that is the position of a shard. */
 #define TK_CALL_DEVICE_NUM "_device_num"
@@ -63,10 +64,11 @@ typedef struct tk_call {
     bool is_multi;
 } tk_call;
 
-/* Read a CALL. number: its place in the linear; outer: that of the graph it is in, or -1. Ends with
- * tk_call_fini, also after a failure. Errors: TOLK_E_ARG, TOLK_E_VERIFY, TOLK_E_NOMEM. */
+/* Read a CALL. number: its place in the linear; outer: that of the graph it is in, or -1;
+ * on_input: 1 of arguments that depend on a PARAM. Ends with tk_call_fini, also after a failure.
+ * Errors: TOLK_E_ARG, TOLK_E_VERIFY, TOLK_E_NOMEM. */
 tolk_status tk_call_init(tk_call *c, const tolk_uop *node, size_t number, int64_t outer,
-                         const tolk_allocator *al, tolk_error *err);
+                         const tk_walk_map *on_input, const tolk_allocator *al, tolk_error *err);
 /* LAUNCH: match its buffers with the params of its kernel on some device, which becomes the model.
  * Names of scalars are for the exec to look up: vals is all 0. Errors: TOLK_E_VERIFY, TOLK_E_NOMEM.
  */
@@ -79,10 +81,11 @@ void tk_call_forget(tk_call *c, const tolk_allocator *al);
 /* The kernel of a PROGRAM on a device, referenced. */
 typedef tolk_status (*tk_call_load_fn)(void *user, const tolk_uop *program, tolk_device *device,
                                        tolk_kernel **out, tolk_error *err);
-/* Find its buffers and make its shards; SLICE: also bind the view. Errors: those of tk_resolve()
- * and load; TOLK_E_DEVICE (arguments on one and on several devices, on different numbers of them,
- * a graph's), TOLK_E_DTYPE, TOLK_E_SHAPE (a copy's, a slice's); each names call and argument. */
-tolk_status tk_call_resolve(tk_call *c, tolk_bindings *b, const tolk_uop *const *inputs,
+/* Find its buffers in memo's bindings and make its shards; SLICE: also bind the view. Errors: those
+ * of tk_resolve() and load; TOLK_E_DEVICE (arguments on one and on several devices, on different
+ * numbers of them, a graph's), TOLK_E_DTYPE, TOLK_E_SHAPE (a copy's, a slice's); each names call
+ * and argument. */
+tolk_status tk_call_resolve(tk_call *c, tk_resolve_memo *memo, const tolk_uop *const *inputs,
                             size_t n_inputs, tk_call_load_fn load, void *user, tolk_error *err);
 /* Run it: the shards' scalars are set in bound.vals. All shards are checked before the first one is
  * handed over. awaited: the caller waits for it right away, so the last one may run on this thread;

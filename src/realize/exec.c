@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/phases.h"
 #include "base/status.h"
+#include "ir/check.h"
 #include "ir/dtype.h"
 #include "ir/params.h"
 #include "realize/call.h"
@@ -18,6 +19,7 @@
 #include "realize/graph_call.h"
 #include "realize/realize.h"
 #include "realize/resolve.h"
+#include "schedule/call_args.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -231,8 +233,25 @@ typedef struct reading {
     size_t graph;   /* its place in calls */
 } reading;
 
+/* Which nodes that arguments may be depend on an input? */
+static tolk_status find_inputs(const tolk_uop *linear, tk_walk_map *on_input,
+                               const tolk_allocator *al, tolk_error *err) {
+    tk_walk_list nodes;
+    tk_vec_init(&nodes, al);
+    bool ok = tk_call_args_walk(linear, &nodes) == TOLK_OK;
+    for (size_t i = 0; ok && i < nodes.n; i++) {
+        const tolk_uop *u = nodes.at[i];
+        bool is = tk_uop_is(u, TK_OP_PARAM) && !tk_check_is_scalar_param(u);
+        for (uint32_t k = 0; k < u->n_src && !is; k++)
+            is = tk_walk_map_get(on_input, u->src[k]->id) != 0;
+        ok = !is || tk_walk_map_put(on_input, u->id, 1);
+    }
+    tk_vec_fini(&nodes);
+    return ok ? TOLK_OK : tk_status_nomem(err);
+}
+
 /* All calls; what a graph is of comes behind it. */
-static tolk_status read_calls(tolk_exec *e, tolk_error *err) {
+static tolk_status read_calls_of(tolk_exec *e, const tk_walk_map *on_input, tolk_error *err) {
     const tolk_allocator *al = &e->bindings->ctx->al;
     TK_VEC(reading) stack;
     tk_vec_init(&stack, al);
@@ -253,12 +272,24 @@ static tolk_status read_calls(tolk_exec *e, tolk_error *err) {
             break;
         }
         tk_call *c = &tk_vec_last(&e->calls);
-        st = tk_call_init(c, r->linear->src[i], i, r->number, al, err);
+        st = tk_call_init(c, r->linear->src[i], i, r->number, on_input, al, err);
         if (st == TOLK_OK && c->kind == TK_CALL_GRAPH &&
             !tk_vec_push(&stack, ((reading){c->body->src[0], 0, i, e->calls.n - 1})))
             st = tk_status_nomem(err);
     }
     tk_vec_fini(&stack);
+    return st;
+}
+
+static tolk_status read_calls(tolk_exec *e, tolk_error *err) {
+    const tolk_allocator *al = &e->bindings->ctx->al;
+    tk_walk_map on_input;
+    TK_TRY(tk_call_args_check(e->linear->root, err));
+    tk_walk_map_init(&on_input, al);
+    tolk_status st = find_inputs(e->linear->root, &on_input, al, err);
+    if (st == TOLK_OK)
+        st = read_calls_of(e, &on_input, err);
+    tk_walk_map_fini(&on_input);
     return st;
 }
 
@@ -411,7 +442,8 @@ static tolk_status bind_graphs(tolk_exec *e, tolk_error *err) {
     return TOLK_OK;
 }
 
-static tolk_status resolve_all(tolk_exec *e, const tolk_run_args *args, tolk_error *err) {
+static tolk_status resolve_all(tolk_exec *e, const tolk_run_args *args, tk_resolve_memo *memo,
+                               tolk_error *err) {
     tolk_bindings *b = e->bindings;
     size_t n = args ? args->n_inputs : 0;
     const tolk_uop *const *inputs = args ? args->inputs : NULL;
@@ -425,7 +457,7 @@ static tolk_status resolve_all(tolk_exec *e, const tolk_run_args *args, tolk_err
             TK_TRY(tk_bindings_node(b, inputs[i], &e->inputs.at[i], err));
     }
     for (size_t i = 0; i < e->calls.n; i++) {
-        TK_TRY(tk_call_resolve(&e->calls.at[i], b, inputs, n, load, e, err));
+        TK_TRY(tk_call_resolve(&e->calls.at[i], memo, inputs, n, load, e, err));
         TK_TRY(note_call(e, &e->calls.at[i], err));
     }
     return bind_graphs(e, err);
@@ -438,7 +470,10 @@ static tolk_status resolve(tolk_exec *e, const tolk_run_args *args, tolk_error *
     /* As of now: a slice that binds its view changes it, and then calls before that slice are to be
      * looked at again. */
     uint64_t generation = e->bindings->generation;
-    tolk_status st = resolve_all(e, args, err);
+    tk_resolve_memo memo;
+    tk_resolve_memo_init(&memo, e->bindings);
+    tolk_status st = resolve_all(e, args, &memo, err);
+    tk_resolve_memo_fini(&memo);
     e->busy = false;
     e->generation = generation;
     e->is_resolved = true;

@@ -84,9 +84,7 @@ static tolk_status add_list(tk_jit_recording *r, const tolk_uop *list, tolk_erro
     tk_vec_fini(&to);
     tk_vec_fini(&from);
     tk_vec_fini(&nodes);
-    if (st == TOLK_OK && tk_call_args_flatten(list, &r->calls) != TOLK_OK)
-        st = tk_status_nomem(err);
-    return st;
+    return st == TOLK_OK ? tk_call_args_flatten(list, &r->calls, err) : st;
 }
 
 tolk_status tk_jit_recording_add(tk_jit_recording *r, const tk_captured *x, tolk_error *err) {
@@ -126,6 +124,8 @@ typedef struct lowering {
     tk_walk_list inputs, params; /* by number */
     tk_walk_list nodes, written;
     tk_walk_map is_written; /* PARAM or BUFFER */
+    tk_walk_map is_own;     /* BUFFER: an arena, or the view of a SLICE call */
+    tk_resolve_memo known;  /* of buffers, while calls are put into graphs */
     bool no_memory;
 } lowering;
 
@@ -207,43 +207,41 @@ static void note_written(void *user, const tolk_uop *arg) {
 static tolk_status find_written(lowering *l, tolk_error *err) {
     for (uint32_t i = 0; i < l->list->n_src; i++)
         TK_TRY(tk_call_args_written(l->list->src[i], l->al, note_written, l, err));
-    for (size_t i = 0; i < l->written.n && !l->no_memory; i++) {
-        l->nodes.n = 0;
-        l->no_memory = tk_call_args_walk(l->written.at[i], &l->nodes) != TOLK_OK;
-        for (size_t k = 0; k < l->nodes.n && !l->no_memory; k++)
-            l->no_memory = !tk_walk_map_put(&l->is_written, l->nodes.at[k]->id, 1);
+    while (l->written.n && !l->no_memory) {
+        const tolk_uop *u = tk_vec_pop(&l->written);
+        if (tk_walk_map_get(&l->is_written, u->id))
+            continue;
+        l->no_memory = !tk_walk_map_put(&l->is_written, u->id, 1);
+        for (uint32_t i = 0; i < u->n_src && !tk_uop_is(u, TK_OP_BUFFER); i++)
+            note_written(l, u->src[i]);
     }
     return l->no_memory ? tk_status_nomem(err) : TOLK_OK;
 }
 
-static bool is_in(const tk_walk_list *list, const tolk_uop *u) {
-    for (size_t i = 0; i < list->n; i++)
-        if (list->at[i] == u)
-            return true;
-    return false;
-}
-
-/* A BUFFER that a call binds to a view has no memory of its own. */
-static tolk_status find_views(const lowering *l, tk_walk_list *views) {
+/* Arenas, and BUFFERs that a call binds to a view, which have no memory of their own. */
+static tolk_status find_own(lowering *l) {
+    for (size_t i = 0; i < l->p->arenas.n; i++)
+        if (!tk_walk_map_put(&l->is_own, l->p->arenas.at[i]->id, 1))
+            return TOLK_E_NOMEM;
     for (uint32_t i = 0; i < l->list->n_src; i++) {
         const tolk_uop *c = l->list->src[i];
         if (tk_uop_is(c, TK_OP_CALL) && tk_uop_is(c->src[0], TK_OP_SLICE) && c->n_src > 1 &&
-            !tk_vec_push(views, c->src[1]))
+            !tk_walk_map_put(&l->is_own, c->src[1]->id, 1))
             return TOLK_E_NOMEM;
     }
     return TOLK_OK;
 }
 
-static tolk_status find_others(lowering *l, tk_walk_list *views, tolk_error *err) {
+static tolk_status find_others(lowering *l, tolk_error *err) {
     l->nodes.n = 0;
-    if (find_views(l, views) != TOLK_OK || tk_call_args_walk(l->list, &l->nodes) != TOLK_OK)
+    if (find_own(l) != TOLK_OK || tk_call_args_walk(l->list, &l->nodes) != TOLK_OK)
         return tk_status_nomem(err);
     for (uint32_t i = 0; i < l->p->n_inputs; i++)
         if (!tk_vec_push(&l->p->writes, tk_walk_map_get(&l->is_written, l->params.at[i]->id) != 0))
             return tk_status_nomem(err);
     for (size_t i = 0; i < l->nodes.n; i++) {
         const tolk_uop *u = l->nodes.at[i];
-        if (!tk_uop_is(u, TK_OP_BUFFER) || is_in(&l->p->arenas, u) || is_in(views, u))
+        if (!tk_uop_is(u, TK_OP_BUFFER) || tk_walk_map_get(&l->is_own, u->id))
             continue;
         if (!tk_vec_push(&l->p->others, u) ||
             !tk_vec_push(&l->p->writes, tk_walk_map_get(&l->is_written, u->id) != 0))
@@ -256,7 +254,7 @@ static tolk_status find_others(lowering *l, tk_walk_list *views, tolk_error *err
 
 /* A launch or copy may be in a graph of the one device that all its buffers are on. */
 static tolk_status place_of(void *user, const tolk_uop *call, const void **place, tolk_error *err) {
-    const lowering *l = user;
+    lowering *l = user;
     tolk_device *device = NULL;
     *place = NULL;
     if (!tk_uop_is(call->src[0], TK_OP_PROGRAM) && !tk_uop_is(call->src[0], TK_OP_COPY))
@@ -265,14 +263,11 @@ static tolk_status place_of(void *user, const tolk_uop *call, const void **place
         const tolk_uop *arg = call->src[i];
         if (tk_uop_is(arg, TK_OP_BIND) || tk_check_is_scalar_param(arg))
             continue;
-        tolk_buffer *one = NULL;
-        tolk_multi *many = NULL;
-        tolk_status st = tolk_resolve(l->r->jit->bindings, l->r->args, arg, &one, &many, err);
-        if (st != TOLK_OK)
-            return st;
-        tolk_device *on = one ? tk_buffer_device(one) : NULL;
-        tolk_buffer_unref(one);
-        tolk_multi_unref(many);
+        tk_bindings_to to = {NULL, NULL};
+        TK_TRY(tk_resolve(l->r->jit->bindings, &l->known, l->r->args->inputs, l->p->n_inputs, arg,
+                          &to, err));
+        tolk_device *on = to.one ? tk_buffer_device(to.one) : NULL;
+        tk_bindings_to_drop(&to);
         if (!on || (device && on != device))
             return TOLK_OK;
         device = on;
@@ -297,13 +292,13 @@ static tolk_status lower(lowering *l, tolk_error *err) {
     TK_TRY(hold(l, err));
     TK_TRY(tk_memory_plan(l->g, l->list, r->held.at, r->held.n, &l->list, &l->p->arenas, err));
     TK_TRY(find_written(l, err));
-    tk_walk_list views;
-    tk_vec_init(&views, l->al);
-    tolk_status st = find_others(l, &views, err);
-    tk_vec_fini(&views);
-    if (st != TOLK_OK || jit->no_graphs)
-        return st;
-    st = tk_batch(l->g, l->list, jit->batch, place_of, l, &l->list, err);
+    TK_TRY(find_others(l, err));
+    if (jit->no_graphs)
+        return TOLK_OK;
+    tk_bindings_begin(jit->bindings);
+    tk_resolve_memo_init(&l->known, jit->bindings);
+    tolk_status st = tk_batch(l->g, l->list, jit->batch, place_of, l, &l->list, err);
+    tk_resolve_memo_fini(&l->known);
     for (size_t i = 0; i < l->p->arenas.n; i++) /* to ask where they are was to bind them */
         tolk_bindings_remove(jit->bindings, l->p->arenas.at[i]);
     return st;
@@ -318,7 +313,9 @@ tolk_status tk_jit_lower(tk_jit_recording *r, tk_jit_replay *p, tolk_error *err)
     tk_vec_init(&l.nodes, l.al);
     tk_vec_init(&l.written, l.al);
     tk_walk_map_init(&l.is_written, l.al);
+    tk_walk_map_init(&l.is_own, l.al);
     tolk_status st = lower(&l, err);
+    tk_walk_map_fini(&l.is_own);
     tk_walk_map_fini(&l.is_written);
     tk_vec_fini(&l.written);
     tk_vec_fini(&l.nodes);

@@ -9,6 +9,7 @@
 #include "ir/bounds.h"
 #include "ir/check.h"
 #include "ir/dtype.h"
+#include "ir/import.h"
 #include "ir/shape.h"
 #include "realize/buffer.h"
 #include "realize/multi.h"
@@ -236,6 +237,47 @@ static tolk_status mstack(const tolk_uop *u, const tk_bindings_to *sources, tk_b
     return st == TOLK_OK ? TOLK_OK : pass_on(u, &why, err);
 }
 
+/* ---- what is known ---- */
+
+void tk_resolve_memo_init(tk_resolve_memo *memo, tolk_bindings *b) {
+    *memo = (tk_resolve_memo){.bindings = b, .generation = b->generation};
+    tk_walk_map_init(&memo->own, &b->ctx->al);
+    tk_map_init(&memo->place, &b->ctx->al);
+    tk_vec_init(&memo->values, &b->ctx->al);
+}
+
+void tk_resolve_memo_fini(tk_resolve_memo *memo) {
+    for (size_t i = 0; i < memo->values.n; i++)
+        tk_bindings_to_drop(&memo->values.at[i]);
+    tk_vec_fini(&memo->values);
+    tk_map_fini(&memo->place);
+    tk_walk_map_fini(&memo->own);
+}
+
+/* Something was bound, or the bindings' nodes moved: what was known is not any more. */
+static void refresh(tk_resolve_memo *memo) {
+    tolk_bindings *b = memo->bindings;
+    if (memo->generation == b->generation)
+        return;
+    tk_resolve_memo_fini(memo);
+    tk_resolve_memo_init(memo, b);
+}
+
+static const tk_bindings_to *find_known(tk_resolve_memo *memo, const tolk_uop *u) {
+    refresh(memo);
+    const uint64_t *i = tk_map_find(&memo->place, (uintptr_t)u);
+    return i ? &memo->values.at[*i] : NULL;
+}
+
+static bool put_known(tk_resolve_memo *memo, const tolk_uop *u, tk_bindings_to value) {
+    refresh(memo);
+    if (!tk_map_put(&memo->place, (uintptr_t)u, memo->values.n) ||
+        !tk_vec_push(&memo->values, value))
+        return false;
+    tk_bindings_to_ref(value);
+    return true;
+}
+
 /* ---- the walk ---- */
 
 typedef struct frame {
@@ -247,6 +289,7 @@ typedef struct frame {
 
 typedef struct resolving {
     tolk_bindings *b;
+    tk_resolve_memo *memo;
     const tolk_uop *const *inputs;
     size_t n_inputs;
     TK_VEC(frame) stack;
@@ -315,6 +358,11 @@ static tolk_status step(resolving *r) {
         return leave(r, *bound);
     }
     int64_t n = n_buffers(u);
+    const tk_bindings_to *known = n > 0 && !f->next ? find_known(r->memo, u) : NULL;
+    if (known) {
+        tk_bindings_to_ref(*known);
+        return leave(r, *known);
+    }
     if (n < 0)
         return fail(u, TOLK_E_ARG, r->err,
                     "it names no buffer: expected param, buffer, slice, mselect or mstack");
@@ -336,25 +384,41 @@ static tolk_status step(resolving *r) {
     default:
         TK_TRY(mstack(u, sources, &out, &r->b->ctx->al, r->err));
     }
+    if (n && !put_known(r->memo, u, out)) {
+        tk_bindings_to_drop(&out);
+        return tk_status_nomem(r->err);
+    }
     return leave(r, out);
 }
 
-tolk_status tk_resolve(tolk_bindings *b, const tolk_uop *const *inputs, size_t n_inputs,
-                       const tolk_uop *node, tk_bindings_to *out, tolk_error *err) {
-    resolving r = {.b = b, .inputs = inputs, .n_inputs = n_inputs, .err = err};
-    const tolk_uop *own;
-    TK_TRY(tk_bindings_node(b, node, &own, err));
-    tk_vec_init(&r.stack, &b->ctx->al);
-    tk_vec_init(&r.values, &b->ctx->al);
-    tolk_status st = enter(&r, own, 0);
-    while (st == TOLK_OK && r.stack.n)
-        st = step(&r);
+static tolk_status resolve_in(resolving *r, const tolk_uop *node, tk_bindings_to *out) {
+    const tolk_uop *own = node;
+    refresh(r->memo);
+    if (node->graph != r->b->graph)
+        TK_TRY(tk_import_more(r->b->graph, node, &r->memo->own, &own, r->err));
+    tk_vec_init(&r->stack, &r->b->ctx->al);
+    tk_vec_init(&r->values, &r->b->ctx->al);
+    tolk_status st = enter(r, own, 0);
+    while (st == TOLK_OK && r->stack.n)
+        st = step(r);
     if (st == TOLK_OK)
-        *out = tk_vec_pop(&r.values);
-    while (r.values.n)
-        tk_bindings_to_drop(&r.values.at[--r.values.n]);
-    tk_vec_fini(&r.stack);
-    tk_vec_fini(&r.values);
+        *out = tk_vec_pop(&r->values);
+    while (r->values.n)
+        tk_bindings_to_drop(&r->values.at[--r->values.n]);
+    tk_vec_fini(&r->stack);
+    tk_vec_fini(&r->values);
+    return st;
+}
+
+tolk_status tk_resolve(tolk_bindings *b, tk_resolve_memo *memo, const tolk_uop *const *inputs,
+                       size_t n_inputs, const tolk_uop *node, tk_bindings_to *out,
+                       tolk_error *err) {
+    tk_resolve_memo own;
+    tk_resolve_memo_init(&own, b);
+    resolving r = {
+        .b = b, .memo = memo ? memo : &own, .inputs = inputs, .n_inputs = n_inputs, .err = err};
+    tolk_status st = resolve_in(&r, node, out);
+    tk_resolve_memo_fini(&own);
     return st;
 }
 
@@ -386,8 +450,8 @@ static tolk_status resolve(const char *call, tolk_bindings *bindings, const tolk
     TK_TRY(tk_resolve_check_args(call, args, err));
     tk_realize_here(bindings->ctx);
     tk_bindings_begin(bindings);
-    return tk_resolve(bindings, args ? args->inputs : NULL, args ? args->n_inputs : 0, node, to,
-                      err);
+    return tk_resolve(bindings, NULL, args ? args->inputs : NULL, args ? args->n_inputs : 0, node,
+                      to, err);
 }
 
 tolk_status tolk_resolve(tolk_bindings *bindings, const tolk_run_args *args, const tolk_uop *node,

@@ -66,8 +66,40 @@ static bool is_graph(const tolk_uop *u) {
            u->src[0]->n_src == 1 && tk_uop_is(u->src[0]->src[0], TK_OP_LINEAR);
 }
 
-tolk_status tk_call_args_flatten(const tolk_uop *linear, tk_walk_list *out) {
+/* How many calls is an entry of a linear, or a linear? At most TK_MANY + 1. */
+static uint32_t calls_in(const tolk_uop *u, const tk_walk_map *count) {
+    uint64_t n = tk_uop_is(u, TK_OP_LINEAR) ? 0 : 1;
+    if (is_graph(u))
+        n += tk_walk_map_get(count, u->src[0]->src[0]->id);
+    for (uint32_t i = 0; tk_uop_is(u, TK_OP_LINEAR) && i < u->n_src && n <= TK_MANY; i++)
+        n += tk_uop_is(u->src[i], TK_OP_LINEAR) ? 1 + tk_walk_map_get(count, u->src[i]->id)
+                                                : tk_walk_map_get(count, u->src[i]->id);
+    return n <= TK_MANY ? (uint32_t)n : TK_MANY + 1;
+}
+
+tolk_status tk_call_args_check(const tolk_uop *linear, tolk_error *err) {
+    tk_walk_list nodes;
+    tk_walk_map count;
+    tk_vec_init(&nodes, linear->graph->al);
+    tk_walk_map_init(&count, linear->graph->al);
+    bool ok = tk_call_args_walk(linear, &nodes) == TOLK_OK;
+    for (size_t i = 0; ok && i < nodes.n; i++)
+        ok = tk_walk_map_put(&count, nodes.at[i]->id, calls_in(nodes.at[i], &count));
+    bool many = ok && tk_walk_map_get(&count, linear->id) > TK_MANY;
+    tk_walk_map_fini(&count);
+    tk_vec_fini(&nodes);
+    if (!ok)
+        return tk_status_nomem(err);
+    return many ? tk_status_fail(err, TOLK_E_LIMIT, TK_NO_NODE,
+                                 "the linear makes more than %d calls, those of graphs in it "
+                                 "counted each time",
+                                 TK_MANY)
+                : TOLK_OK;
+}
+
+tolk_status tk_call_args_flatten(const tolk_uop *linear, tk_walk_list *out, tolk_error *err) {
     tk_walk_list todo;
+    TK_TRY(tk_call_args_check(linear, err));
     tk_vec_init(&todo, linear->graph->al);
     bool ok = tk_vec_push(&todo, linear);
     while (ok && todo.n) {
@@ -81,7 +113,7 @@ tolk_status tk_call_args_flatten(const tolk_uop *linear, tk_walk_list *out) {
             ok = tk_vec_push(out, u);
     }
     tk_vec_fini(&todo);
-    return ok ? TOLK_OK : TOLK_E_NOMEM;
+    return ok ? TOLK_OK : tk_status_nomem(err);
 }
 
 static bool is_scalar(const tolk_uop *u) {

@@ -17,9 +17,13 @@ tolk_status tk_call_args_walk(const tolk_uop *linear, tk_walk_list *out);
 const tolk_uop *tk_call_args_replace(tolk_graph *g, const tolk_uop *linear,
                                      const tolk_uop *const *from, const tolk_uop *const *to,
                                      size_t n);
+/* May a linear be run? A graph of calls, or a linear, counts with all calls in it, and one more,
+ * each time that it is called. Takes time by distinct nodes. Errors: TOLK_E_LIMIT (more than
+ * TK_MANY calls), TOLK_E_NOMEM. */
+tolk_status tk_call_args_check(const tolk_uop *linear, tolk_error *err);
 /* Append the calls of a linear, those of linears and of graphs of calls in it at their place.
- * Errors: TOLK_E_NOMEM. */
-tolk_status tk_call_args_flatten(const tolk_uop *linear, tk_walk_list *out);
+ * Errors: those of tk_call_args_check(). */
+tolk_status tk_call_args_flatten(const tolk_uop *linear, tk_walk_list *out, tolk_error *err);
 /* Call fn for each argument that a call may write; those of a graph of calls all are, and the
  * source of a slice. Errors: TOLK_E_NOMEM, those of tk_params_init(). */
 tolk_status tk_call_args_written(const tolk_uop *call, const tolk_allocator *al,

@@ -36,7 +36,7 @@ typedef struct schedule {
     tk_walk_map of_state; /* state -> index + 1 of the latest in reads */
     tk_walk_map behind;   /* what one state is behind -> its id + 1 */
     tk_walk_list todo, found;
-    tk_walk_list others; /* states that an AFTER waits for */
+    tk_walk_list others;  /* states that an AFTER waits for */
     TK_VEC(uint32_t) met; /* by node: the latest search that met it */
     uint32_t search;
     TK_VEC(uint32_t) readers;

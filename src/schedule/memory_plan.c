@@ -8,7 +8,10 @@
 #include "ir/params.h"
 #include "ir/rewrite.h"
 #include "ir/shape.h"
+#include "schedule/call_args.h"
 #include "schedule/tlsf.h"
+
+#include <stdlib.h>
 
 enum { PARTS = 32 /* of the allocator's classes */ };
 
@@ -22,8 +25,11 @@ typedef struct item {
     bool is_fixed;      /* stays as it is, for whatever reason */
     bool is_view;       /* a SLICE call binds it */
     bool is_written, is_copied;
-    uint32_t edge;  /* of its views: index + 1 of the latest one */
-    uint32_t stamp; /* of the latest touch */
+    bool is_behind;   /* some view stands for a part of it */
+    uint32_t edge;    /* of its views: index + 1 of the latest one */
+    uint32_t stamp;   /* of the latest touch */
+    uint32_t epoch;   /* when `settled` was true */
+    unsigned settled; /* uses that change nothing here or behind it any more */
     uint32_t lane;
     uint32_t next; /* index + 1: which is freed at the same time */
     int64_t elems;
@@ -65,6 +71,8 @@ typedef struct plan {
     uint32_t look;
     tk_walk_list stack;
     TK_VEC(uint32_t) found; /* items below an argument */
+    tk_walk_map behind;     /* what is one buffer, or a part of it -> its id + 1 */
+    uint32_t epoch;         /* counts views of what others are views of */
 } plan;
 
 static tolk_status no_memory(const plan *p) {
@@ -115,6 +123,25 @@ static bool is_memory(const tolk_uop *u) {
     return tk_uop_is(u, TK_OP_BUFFER) && tk_uop_int(u, TK_A_BUFFER_SPACE) == TK_SPACE_GLOBAL;
 }
 
+static bool is_part(const tolk_uop *u) {
+    return tk_uop_is(u, TK_OP_MSELECT) || (tk_uop_is(u, TK_OP_SLICE) && tk_uop_is_const(u->src[1]));
+}
+
+/* Through parts of parts, at once for what was looked at before. */
+static tolk_status skip_parts(plan *p, const tolk_uop **u) {
+    const tolk_uop *at = *u;
+    uint32_t known = 0;
+    while (is_part(at) && !(known = tk_walk_map_get(&p->behind, at->id)))
+        at = at->src[0];
+    if (known)
+        at = p->g->nodes.at[known - 1];
+    for (const tolk_uop *v = *u; v != at && !tk_walk_map_get(&p->behind, v->id); v = v->src[0])
+        if (!tk_walk_map_put(&p->behind, v->id, at->id + 1))
+            return no_memory(p);
+    *u = at;
+    return TOLK_OK;
+}
+
 /* The items below an argument to p->found, left to right. */
 static tolk_status find_items(plan *p, const tolk_uop *arg, size_t call) {
     p->found.n = p->stack.n = 0;
@@ -123,6 +150,7 @@ static tolk_status find_items(plan *p, const tolk_uop *arg, size_t call) {
         return no_memory(p);
     while (p->stack.n) {
         const tolk_uop *u = tk_vec_pop(&p->stack);
+        TK_TRY(skip_parts(p, &u));
         if (p->seen.at[u->id] == p->look)
             continue;
         p->seen.at[u->id] = p->look;
@@ -140,14 +168,21 @@ static tolk_status find_items(plan *p, const tolk_uop *arg, size_t call) {
     return TOLK_OK;
 }
 
-/* A call uses all of p->found, and what these are views of. */
+/* A call uses all of p->found, and what these are views of. That it does so latest is told to what
+ * is behind views in the end. */
 static tolk_status touch_found(plan *p, size_t call, unsigned how) {
+    size_t direct = p->found.n;
     for (size_t k = 0; k < p->found.n; k++) {
         item *it = &p->items.at[p->found.at[k]];
-        if (it->stamp == p->look)
+        if (k < direct)
+            it->last = call;
+        if (it->epoch != p->epoch)
+            it->settled = 0;
+        it->epoch = p->epoch;
+        if (it->stamp == p->look || (it->settled & how) == how)
             continue;
         it->stamp = p->look;
-        it->last = call;
+        it->settled |= how;
         it->is_copied |= (how & COPIES) != 0;
         it->is_fixed |= (how & READS) && !it->is_written;
         it->is_written |= (how & WRITES) != 0;
@@ -189,6 +224,19 @@ static tolk_status access_of(plan *p, const tolk_uop *body, const access **out) 
     return TOLK_OK;
 }
 
+/* Uses of the view are ones of what is behind it from now on. */
+static tolk_status add_edge(plan *p, uint32_t view, uint32_t of) {
+    item *v = &p->items.at[view];
+    edge e = {view, of, v->edge};
+    if (!tk_vec_push(&p->edges, e))
+        return no_memory(p);
+    v->edge = (uint32_t)p->edges.n;
+    v->settled = 0;
+    p->epoch += v->is_behind;
+    p->items.at[of].is_behind = true;
+    return TOLK_OK;
+}
+
 /* A SLICE call: from now on its first argument stands for a part of the second one. */
 static tolk_status bind_view(plan *p, const tolk_uop *u, size_t call) {
     if (u->n_src < 2)
@@ -207,25 +255,27 @@ static tolk_status bind_view(plan *p, const tolk_uop *u, size_t call) {
         for (size_t k = 0; k < n; k++) {
             uint32_t of = p->found.at[k];
             p->items.at[of].is_fixed |= seen_outside;
-            if (seen_outside || of == view)
-                continue;
-            edge e = {view, of, p->items.at[view].edge};
-            if (!tk_vec_push(&p->edges, e))
-                return no_memory(p);
-            p->items.at[view].edge = (uint32_t)p->edges.n;
+            if (!seen_outside && of != view)
+                TK_TRY(add_edge(p, view, of));
         }
     }
     return TOLK_OK;
 }
 
-/* The arguments of one call that holds no other ones. */
+static bool holds_calls(const tolk_uop *body) {
+    return tk_uop_is(body, TK_OP_LINEAR) ||
+           (tk_uop_is(body, TK_OP_CUSTOM_FUNCTION) && body->n_src == 1 &&
+            tk_uop_is(body->src[0], TK_OP_LINEAR));
+}
+
+/* The arguments of one call, but not what calls it may hold do. */
 static tolk_status plain_call(plan *p, const tolk_uop *u, size_t call) {
     const tolk_uop *body = u->src[0];
     const access *a = NULL;
     bool copies = tk_uop_is(body, TK_OP_COPY);
     if (tk_uop_is(body, TK_OP_SINK) || tk_uop_is(body, TK_OP_PROGRAM))
         TK_TRY(access_of(p, body, &a));
-    else
+    else if (!holds_calls(body)) /* those are looked at themselves */
         TK_TRY(touch(p, body, call, copies ? COPIES : 0));
     if (tk_uop_is(body, TK_OP_SLICE))
         return bind_view(p, u, call);
@@ -271,16 +321,56 @@ static tolk_status scan_call(plan *p, const tolk_uop *u, size_t call) {
 }
 
 /* What is behind a view that somebody sees stays, too. */
-static void fix_behind_views(plan *p) {
-    for (bool again = true; again;) {
-        again = false;
-        for (size_t e = p->edges.n; e-- > 0;) {
-            const item *view = &p->items.at[p->edges.at[e].view];
-            item *of = &p->items.at[p->edges.at[e].of];
-            if (view->is_fixed && !of->is_fixed)
-                of->is_fixed = again = true;
+static tolk_status fix_behind_views(plan *p) {
+    p->found.n = 0;
+    for (size_t i = 0; i < p->items.n; i++)
+        if (p->items.at[i].is_fixed && p->items.at[i].edge && !tk_vec_push(&p->found, (uint32_t)i))
+            return no_memory(p);
+    while (p->found.n)
+        for (uint32_t e = p->items.at[tk_vec_pop(&p->found)].edge; e; e = p->edges.at[e - 1].next) {
+            item *of = &p->items.at[p->edges.at[e - 1].of];
+            if (of->is_fixed)
+                continue;
+            of->is_fixed = true;
+            if (of->edge && !tk_vec_push(&p->found, p->edges.at[e - 1].of))
+                return no_memory(p);
+        }
+    return TOLK_OK;
+}
+
+static int by_last(const void *a, const void *b) {
+    const item *x = *(item *const *)a, *y = *(item *const *)b;
+    return (x->last < y->last) - (x->last > y->last);
+}
+
+/* What is behind a view is in use as long as the view is: those used latest tell it first, so that
+ * each is told once. */
+static tolk_status last_behind_views(plan *p) {
+    size_t n = p->edges.n ? p->items.n : 0;
+    item **order = n ? tk_arena_alloc(&p->scratch, n * sizeof *order) : NULL;
+    if ((n && !order) || ++p->look == UINT32_MAX)
+        return no_memory(p);
+    for (size_t i = 0; i < n; i++)
+        order[i] = &p->items.at[i];
+    if (n)
+        qsort(order, n, sizeof(item *), by_last);
+    for (size_t i = 0; i < n; i++) {
+        size_t last = order[i]->last;
+        p->found.n = 0;
+        if (!tk_vec_push(&p->found, (uint32_t)(order[i] - p->items.at)))
+            return no_memory(p);
+        while (p->found.n) {
+            item *it = &p->items.at[tk_vec_pop(&p->found)];
+            if (it->stamp == p->look)
+                continue;
+            it->stamp = p->look;
+            it->last = last;
+            for (uint32_t e = it->edge; e; e = p->edges.at[e - 1].next)
+                if (!tk_vec_push(&p->found, p->edges.at[e - 1].of))
+                    return no_memory(p);
         }
     }
+    return TOLK_OK;
 }
 
 static tolk_status scan(plan *p, const tolk_uop *linear, const tolk_uop *const *held,
@@ -295,7 +385,8 @@ static tolk_status scan(plan *p, const tolk_uop *linear, const tolk_uop *const *
     }
     for (size_t i = n; i < p->items.n; i++)
         p->items.at[i].is_fixed = true; /* of held nodes that no call reaches */
-    fix_behind_views(p);
+    TK_TRY(fix_behind_views(p));
+    TK_TRY(last_behind_views(p));
     for (size_t i = 0; i < n; i++)
         p->items.at[i].is_fixed |= p->items.at[i].is_view;
     return TOLK_OK;
@@ -452,9 +543,12 @@ tolk_status tk_memory_plan(tolk_graph *g, const tolk_uop *linear, const tolk_uop
     tk_vec_init(&p.found, p.al);
     tk_walk_map_init(&p.item_of, p.al);
     tk_walk_map_init(&p.access_of, p.al);
+    tk_walk_map_init(&p.behind, p.al);
     bool any = false;
     const tolk_uop *planned = linear;
-    tolk_status st = scan(&p, linear, held, n_held);
+    tolk_status st = tk_call_args_check(linear, err);
+    if (st == TOLK_OK)
+        st = scan(&p, linear, held, n_held);
     if (st == TOLK_OK)
         st = place_items(&p, linear->n_src, &any);
     if (st == TOLK_OK && any)
@@ -465,6 +559,7 @@ tolk_status tk_memory_plan(tolk_graph *g, const tolk_uop *linear, const tolk_uop
         tk_tlsf_fini(p.lanes.at[i].tlsf);
         tk_alloc_free(p.al, p.lanes.at[i].tlsf, sizeof *p.lanes.at[i].tlsf);
     }
+    tk_walk_map_fini(&p.behind);
     tk_walk_map_fini(&p.access_of);
     tk_walk_map_fini(&p.item_of);
     tk_vec_fini(&p.found);
