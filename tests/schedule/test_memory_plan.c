@@ -241,6 +241,100 @@ static void test_plan_graph_of_calls_is_one_call(void **state) {
     calls_done(g);
 }
 
+/* ---- many ---- */
+
+enum { LONG = 20000 };
+
+static const tolk_uop *graph_call(tolk_graph *g, const tolk_uop *list) {
+    tk_attr name = {.blob = tk_blob_str(g, "graph", 5)};
+    const tolk_uop *f = list ? tk_uop(g, TK_OP_CUSTOM_FUNCTION, TOLK_VOID, &list, 1, &name) : NULL;
+    return f ? call_of_body(g, f, "graph", (const tolk_uop *[]){NULL}) : NULL;
+}
+
+/* A view of a view of ... of a, bound from a on or towards a: its use in the end is one of a. */
+static void test_plan_long_chains_of_views_keep_what_they_show(void **state) {
+    (void)state;
+    for (int reversed = 0; reversed < 2; reversed++) {
+        tolk_graph *g = calls_graph(NULL);
+        const tolk_uop **calls = malloc((LONG + 4) * sizeof *calls);
+        const tolk_uop **view = malloc((LONG + 1) * sizeof *view);
+        const tolk_uop *in = f32s(g, 0, 64), *out = f32s(g, 1, 64), *b = f32s(g, 2, 64);
+        for (int i = 0; i <= LONG; i++)
+            view[i] = f32s(g, 3 + i, 64);
+        const tolk_uop *held[] = {in, out, view[LONG]};
+        calls[0] = CALL(g, "k0", view[0], in);
+        for (int i = 0; i < LONG; i++) {
+            int k = reversed ? LONG - 1 - i : i;
+            calls[1 + i] = slice_call(g, view[k + 1], view[k], 0, 64);
+        }
+        calls[LONG + 1] = CALL(g, "k1", b, in);
+        calls[LONG + 2] = CALL(g, "k2", out, b, view[LONG]);
+        const tolk_uop *l = list_of(g, calls, LONG + 3);
+        tk_walk_list arenas;
+        const tolk_uop *p = plan_of(g, l, held, 2, &arenas);
+        assert_at(arg(p, 0, 0), 0, 64, arenas.at[0]);
+        assert_at(arg(p, LONG + 1, 0), 256, 64, arenas.at[0]);
+        assert_ptr_equal(arg(p, LONG + 2, 2), view[LONG]);
+        tk_vec_fini(&arenas);
+        p = plan_of(g, l, held, 3, &arenas);
+        assert_ptr_equal(arg(p, 0, 0), view[0]);
+        assert_at(arg(p, LONG + 1, 0), 0, 64, arenas.at[0]);
+        tk_vec_fini(&arenas);
+        free(view);
+        free(calls);
+        calls_done(g);
+    }
+}
+
+/* Each use of the last view is one of all behind it, which was said before. */
+static void test_plan_many_uses_of_a_long_chain_of_views(void **state) {
+    (void)state;
+    tolk_graph *g = calls_graph(NULL);
+    const tolk_uop **calls = malloc((2 * LONG + 3) * sizeof *calls);
+    const tolk_uop *in = f32s(g, 0, 64), *a = f32s(g, 1, 64), *b = f32s(g, 2, 64), *view = a;
+    const tolk_uop *held[] = {in}, *body = kernel_of(g, "k", 1);
+    calls[0] = CALL(g, "k0", a, in);
+    for (int i = 0; i < LONG; i++) {
+        const tolk_uop *next = f32s(g, 3 + i, 64);
+        calls[1 + 2 * i] = slice_call(g, next, view, 0, 64);
+        calls[2 + 2 * i] = call_of_body(g, body, "use", (const tolk_uop *[]){b, next, NULL});
+        view = next;
+    }
+    tk_walk_list arenas;
+    const tolk_uop *p = plan_of(g, list_of(g, calls, 2 * LONG + 1), held, 1, &arenas);
+    assert_at(arg(p, 0, 0), 0, 64, arenas.at[0]);
+    assert_at(arg(p, 2, 0), 256, 64, arenas.at[0]);
+    tk_vec_fini(&arenas);
+    free(calls);
+    calls_done(g);
+}
+
+static void test_plan_graphs_in_graphs(void **state) {
+    (void)state;
+    tolk_graph *g = calls_graph(NULL);
+    const tolk_uop *in = f32s(g, 0, 64), *out = f32s(g, 1, 64), *a = f32s(g, 2, 64);
+    const tolk_uop *l = LIST(g, CALL(g, "k0", a, in), CALL(g, "k1", out, a));
+    const tolk_uop *outer = l;
+    for (int i = 0; i < LONG; i++)
+        outer = LIST(g, graph_call(g, outer));
+    tk_walk_list arenas;
+    const tolk_uop *p = plan_of(g, outer, (const tolk_uop *[]){in, out}, 2, &arenas);
+    for (int i = 0; i < LONG; i++)
+        p = p->src[0]->src[0]->src[0];
+    assert_at(arg(p, 0, 0), 0, 64, arenas.at[0]);
+    assert_ptr_equal(arg(p, 1, 1), arg(p, 0, 0));
+    tk_vec_fini(&arenas);
+    /* Two calls of each: more calls than anybody runs. */
+    tolk_error err = TOLK_ERROR_INIT;
+    for (int i = 0; i < 40; i++) {
+        const tolk_uop *c = graph_call(g, l);
+        l = LIST(g, c, c);
+    }
+    assert_int_equal(tk_memory_plan(g, l, NULL, 0, &p, NULL, &err), TOLK_E_LIMIT);
+    assert_non_null(strstr(err.msg, "more than 1048576 calls"));
+    calls_done(g);
+}
+
 /* ---- random linears ---- */
 
 enum { MOST_BUFFERS = 24, MOST_CALLS = 40 };
@@ -546,6 +640,9 @@ int main(void) {
         cmocka_unit_test(test_plan_nothing_to_plan_gives_the_same_linear),
         cmocka_unit_test(test_plan_environment_turns_it_off),
         cmocka_unit_test(test_plan_graph_of_calls_is_one_call),
+        cmocka_unit_test(test_plan_long_chains_of_views_keep_what_they_show),
+        cmocka_unit_test(test_plan_many_uses_of_a_long_chain_of_views),
+        cmocka_unit_test(test_plan_graphs_in_graphs),
         cmocka_unit_test(test_plan_random_linears_compute_the_same),
         cmocka_unit_test(test_plan_without_memory_fails_cleanly),
     };
