@@ -378,7 +378,8 @@ TOLK_API tolk_status tolk_resolve_single(tolk_bindings *bindings, const tolk_run
  * Errors:  those of tolk_resolve() and tolk_kernel_run(), naming the call; TOLK_E_SHAPE,
  *          TOLK_E_DTYPE (of a copy), TOLK_E_ARG (a call of something else, a variable with two
  *          values). Before anything runs: TOLK_E_UNBOUND (a variable without value), TOLK_E_LAUNCH
- *          (one out of its bounds). */
+ *          (one out of its bounds), TOLK_E_LIMIT (more than 2^20 calls, graphs and the calls in
+ * them counted each time that they are called). */
 TOLK_API tolk_status tolk_run_linear(tolk_bindings *bindings, tolk_linear *linear,
                                      const tolk_realize_opts *opts, const tolk_run_args *args,
                                      tolk_error *err);
@@ -457,7 +458,8 @@ TOLK_API tolk_status tolk_schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_lin
 /* The linear with its intermediate buffers in arenas, one for each placement and kind (kernels,
  * copies), such that buffers in use at the same time do not overlap. BUFFERs in `held` stay as they
  * are, and those behind views of them; so do those that are read before they are written.
- * TOLK_MEMORY_PLAN=0 gives the linear as it is. */
+ * TOLK_MEMORY_PLAN=0 gives the linear as it is. Errors: TOLK_E_NOMEM, TOLK_E_LIMIT (too many calls,
+ * as tolk_run_linear; more than 2^61 bytes). */
 TOLK_API tolk_status tolk_memory_plan(tolk_linear *linear, const tolk_uop *const *held,
                                       size_t n_held, tolk_linear **out, tolk_error *err);
 

@@ -28,8 +28,8 @@ enum { TK_MEMORY_PLAN_GRANULE = 256 /* bytes: buffers begin at multiples of it *
  * the notes on tinygrad's planner.
  * Owner:   g. *out is `linear` where nothing was planned. Everything in *out is of this call, so
  *          that what it holds is lost when it ends.
- * Errors:  TOLK_E_NOMEM, TOLK_E_LIMIT (an arena is larger than 2^61 bytes), TOLK_E_VERIFY (no
- *          LINEAR); g keeps no error.
+ * Errors:  TOLK_E_NOMEM, TOLK_E_LIMIT (an arena is larger than 2^61 bytes, those of
+ *          tk_call_args_check()), TOLK_E_VERIFY (no LINEAR); g keeps no error.
  */
 tolk_status tk_memory_plan(tolk_graph *g, const tolk_uop *linear, const tolk_uop *const *held,
                            size_t n_held, const tolk_uop **out, tk_walk_list *arenas,

@@ -284,7 +284,7 @@ bool tk_order_is_before(tk_order *o, uint32_t k, const uint32_t *of, size_t n, b
     while (o->todo.n && !*out) {
         uint32_t at = tk_vec_pop(&o->todo);
         const tk_order_vertex *v = &o->v.at[at];
-        *out = t.pre <= v->pre && v->post <= t.post; /* below k in the tree, or k */
+        *out = t.pre <= v->pre; /* and not left later: below k in the tree, or k */
         if (!*out && !meet_all_before(o, at, b))
             return false;
     }

@@ -262,7 +262,7 @@ static void test_order_random_graphs_are_as_the_rules_say(void **state) {
 
 /* ---- many ---- */
 
-enum { MANY = 30000 };
+enum { MANY = 12000 };
 
 static const tolk_uop *named_call(tolk_graph *g, const tolk_uop *body, const char *name, int i,
                                   const tolk_uop *const *args) {

@@ -291,4 +291,47 @@ linear wrong.uop <<'END'
 %41 = linear void (%40)
 END
 refuse '%40 call: 1 buffer, but its kernel takes 2' "$jit" run wrong.uop --arg x=1
+
+# graphs called twice each, 2^40 calls in all: the tool looks at each once, to run it is refused
+nested() { # LEVELS CALLS
+    printf '%s\n' '%30 = buffer f32 (%1) {slot=0}' '%31 = buffer f32 (%1) {slot=1}' \
+        '%90 = const i32 2' '%91 = bind i32 (%4, %90)' '%92 = call void (%20, %31, %30, %91)' \
+        '%100 = linear void (%92)'
+    local i at=100 calls
+    for ((i = 0; i < $1; i++)); do
+        echo "%$((at + 1)) = custom_function void (%$at) {name=\"graph\"}"
+        echo "%$((at + 2)) = call void (%$((at + 1)))"
+        calls="%$((at + 2))"
+        [ "$2" = 1 ] || calls="$calls, %$((at + 2))"
+        echo "%$((at + 3)) = linear void ($calls)"
+        at=$((at + 3))
+    done
+}
+nested 40 2 | linear expo.uop
+for command in fmt verify 'emit --emit=linear' 'emit --emit=llvm'; do
+    # shellcheck disable=SC2086
+    expect 0 timeout 60 "$jit" $command expo.uop
+done
+refuse 'the linear makes more than 1048576 calls' timeout 60 "$jit" run expo.uop --arg x=3
+nested 10 2 | linear expo.uop
+expect 0 "$jit" run expo.uop --arg x=3
+has 'y = f32[16] 6 6 6'
+nested 3000 1 | linear nest.uop
+expect 0 timeout 60 "$jit" run nest.uop --arg x=4
+has 'y = f32[16] 8 8 8'
+
+# position 0 of twice the same, 40 deep: each is looked at once
+{
+    printf '%s\n' '%30 = buffer f32 (%1) {slot=0}' '%31 = buffer f32 (%1) {slot=1}'
+    at=31
+    for ((i = 0; i < 40; i++)); do
+        echo "%$((at + 1)) = mstack f32 (%$at, %$at)"
+        echo "%$((at + 2)) = mselect f32 (%$((at + 1))) {index=0}"
+        at=$((at + 2))
+    done
+    printf '%s\n' '%900 = const i32 2' '%901 = bind i32 (%4, %900)' \
+        "%902 = call void (%20, %30, %$at, %901)" '%903 = linear void (%902)'
+} | linear stacks.uop
+expect 0 timeout 60 "$jit" run stacks.uop --arg 1=5
+has 'y = f32[16] 10 10 10'
 finish
