@@ -8,9 +8,7 @@
 #include <stdint.h>
 
 static const tolk_uop *graph_call(tolk_graph *at, const tolk_uop *list) {
-    const tolk_attr name = {.key = "name", .s = "graph"};
-    const tolk_uop *f = attr_node(at, "custom_function", TOLK_VOID, &list, 1, &name, 1);
-    return attr_node(at, "call", TOLK_VOID, &f, 1, NULL, 0);
+    return tolk_call(at, tolk_graph_node(at, list), NULL, 0);
 }
 
 static tolk_linear *linear_of_list(const tolk_uop *list) {
@@ -140,9 +138,8 @@ static void test_large_stacks_of_one_buffer(void **state) {
     tolk_multi *many = NULL;
     seed(to, NULL, 0);
     for (int i = 0; i < 40; i++) {
-        const tolk_attr index = {.key = "index", .i = i % 2};
-        u = attr_node(g, "mstack", TOLK_F32, (const tolk_uop *[]){u, u}, 2, NULL, 0);
-        u = attr_node(g, "mselect", TOLK_F32, &u, 1, &index, 1);
+        u = tolk_mstack(g, (const tolk_uop *[]){u, u}, 2);
+        u = tolk_mselect(g, u, i % 2);
     }
     assert_int_equal(tolk_resolve(b, NULL, u, &one, &many, &err), TOLK_OK);
     assert_ptr_equal(one, x);
@@ -207,8 +204,7 @@ static tolk_status add_views(void *user, tolk_bindings *to, const tolk_run_args 
     const tolk_uop *in = f32s(at, 0), *out = f32s(at, 1), *body = mix(at, 1);
     for (int i = 0; i < LONG; i++) {
         const tolk_uop *view = f32s(at, 2 + i);
-        const tolk_uop *src[] = {slice_of(at, in, 0, N), view, in};
-        calls[2 * i] = attr_node(at, "call", TOLK_VOID, src, 3, NULL, 0);
+        calls[2 * i] = call(at, slice_of(at, in, 0, N), view, in, NULL);
         calls[2 * i + 1] = call(at, body, out, i ? out : in, view);
     }
     tolk_status st = hand_over(to, at, calls, 2 * LONG, &out, 1, args, e);
