@@ -62,9 +62,7 @@ static const tolk_uop *make(tolk_graph *at, const char *op, tolk_dtype dtype,
 #define CALL(at, ...) MAKE(at, "call", TOLK_VOID, __VA_ARGS__)
 
 static const tolk_uop *floats_in(tolk_graph *at, int64_t slot, int64_t n) {
-    const tolk_uop *size = tolk_const_int(at, TOLK_INDEX, n);
-    const tolk_attr a = {.key = "slot", .i = slot};
-    return tolk_uop_new(at, tolk_op_find("buffer"), TOLK_F32, &size, 1, &a, 1);
+    return tolk_buffer_node(at, TOLK_F32, &n, 1, slot, NULL);
 }
 static const tolk_uop *buf(tolk_graph *at, int64_t slot) {
     return floats_in(at, slot, N);
@@ -74,15 +72,13 @@ static const tolk_uop *param(tolk_graph *at, int64_t slot) {
     return tolk_param(at, TOLK_F32, &n, 1, slot, NULL);
 }
 static const tolk_uop *slice_of(tolk_graph *at, const tolk_uop *u, int64_t offset) {
-    const tolk_uop *src[] = {u, tolk_const_int(at, TOLK_INDEX, offset)};
-    const tolk_attr count = {.key = "count", .i = N};
-    return tolk_uop_new(at, tolk_op_find("slice"), TOLK_F32, src, 2, &count, 1);
+    return tolk_slice(at, u, TOLK_F32, offset, N);
 }
 static const tolk_uop *variable(tolk_graph *at, const char *name) {
     return tolk_variable(at, TOLK_I32, 5, name, 0, 99);
 }
 static const tolk_uop *bind(tolk_graph *at, const char *name, int64_t value) {
-    return MAKE(at, "bind", TOLK_I32, variable(at, name), tolk_const_int(at, TOLK_I32, value));
+    return tolk_bind(at, variable(at, name), tolk_const_int(at, TOLK_I32, value));
 }
 
 /* y = a m + z, or y = a + var where there is one; 16 elements. */
