@@ -141,6 +141,19 @@ static int fill_array(linear_run *r, tk_cell *c, const char *text, const char *n
     return TOOL_DONE;
 }
 
+/* Names come before all else: what is given under a wrong one is not missing. */
+static int check_names(linear_run *r) {
+    const tk_list *args = r->request->args, *outs = r->request->outs;
+    tk_cell *c;
+    const char *value;
+    int code = TOOL_DONE;
+    for (size_t i = 0; i < args->n && !code; i++)
+        code = tk_cells_find(&r->cells, "--arg", args->item[i], &c, &value);
+    for (size_t i = 0; i < outs->n && !code; i++)
+        code = tk_cells_find(&r->cells, "--out", outs->item[i], &c, &value);
+    return code;
+}
+
 static int read_outs(linear_run *r) {
     int code = TOOL_DONE;
     for (size_t i = 0; i < r->request->outs->n && !code; i++) {
@@ -398,6 +411,8 @@ static int run_all(linear_run *r, const char *path) {
     if ((st = tolk_bindings_create(r->request->device, &r->bindings, &err)))
         return tk_report_error(path, st, &err);
     int code = tk_cells_init(&r->cells, r->source->root);
+    if (!code)
+        code = check_names(r);
     if (!code)
         code = read_vars(r);
     if (!code)

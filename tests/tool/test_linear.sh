@@ -265,6 +265,8 @@ refuse '--arg y5=1: there is no buffer of that name: expected buffer1, param1 (i
     "$jit" run two.uop --arg y5=1 --set n=1
 refuse '--arg z=1: there is no buffer of that name: expected buffer0 (x), buffer1, buffer2 (y)' "$jit" run one.uop --arg z=1
 refuse '--arg n=1: it is a variable of the calls: expected --set n=1' "$jit" run two.uop --arg in=1 --set n=2 --arg n=1
+refuse '--arg n=1: it is a variable of the calls: expected --set n=1' "$jit" run two.uop --arg in=1 --arg n=1
+refuse '--arg y5=1: there is no buffer of that name' "$jit" run two.uop --arg y5=1
 refuse '--set in=1: it is a buffer: expected --arg in=1' "$jit" run two.uop --arg in=1 --set n=2 --set in=1
 refuse '--arg param1=2: in is given twice' "$jit" run two.uop --arg in=1 --arg param1=2 --set n=1
 refuse 'no call stores to it' "$jit" run two.uop --arg in=1 --set n=1 --out in=a.npy
