@@ -610,7 +610,7 @@ static tolk_status await(const tolk_exec *e, tolk_error *err) {
 /* What a call did, in a line of the log. */
 static void tell(const tolk_exec *e, const tk_call *c, uint64_t ns) {
     double flops = 0, bytes = 0, f, b;
-    char more[32] = "";
+    char from[64] = "", more[32] = "";
     for (size_t j = 0; j < c->n_shards; j++) {
         const tk_call_shard *s = &c->shards[j];
         tolk_buffer_info info;
@@ -618,16 +618,19 @@ static void tell(const tolk_exec *e, const tk_call *c, uint64_t ns) {
                                                                c->n_vals, &f, &b) == TOLK_OK) {
             flops += f;
             bytes += b;
-        } else if (c->kind == TK_CALL_COPY && tolk_buffer_get_info(s->bufs[0], &info) == TOLK_OK) {
-            bytes += 2 * (double)info.bytes;
+        } else if (c->kind == TK_CALL_COPY && tolk_buffer_get_info(s->bufs[1], &info) == TOLK_OK) {
+            bytes += 2 * (double)info.bytes; /* read and written */
+            if (!j)
+                snprintf(from, sizeof from, " <- %.40s, %zu bytes", tolk_device_name(info.device),
+                         info.bytes);
         }
     }
     if (c->n_shards > 1)
         snprintf(more, sizeof more, " and %zu more", c->n_shards - 1);
     double t = ns ? (double)ns : 1;
-    tk_log(e->bindings->ctx, TOLK_LOG_DEBUG, "%s on %s%s: %.2f us, %.2f GFLOP/s, %.2f GB/s",
+    tk_log(e->bindings->ctx, TOLK_LOG_DEBUG, "%s on %s%s%s: %.2f us, %.2f GFLOP/s, %.2f GB/s",
            c->what, c->n_shards ? tolk_device_name(device_of(c, 0)) : e->bindings->device->name,
-           more, t / 1000, flops / t, bytes / t);
+           from, more, t / 1000, flops / t, bytes / t);
 }
 
 static tolk_status run_call(tolk_exec *e, tk_call *c, bool awaited, bool debug, tolk_error *err) {

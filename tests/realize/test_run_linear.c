@@ -409,7 +409,7 @@ static void test_a_line_for_each_call(void **state) {
     run_well(l, NULL);
     assert_non_null(lines);
     check_contains(lines, "call 0 (kernel mix) on CPU: ");
-    check_contains(lines, "call 1 (copy) on CPU:1: ");
+    check_contains(lines, "call 1 (copy) on CPU:1 <- CPU, 192 bytes: ");
     check_contains(lines, " us, ");
     check_contains(lines, " GFLOP/s, ");
     check_contains(lines, " GB/s\n");
