@@ -264,7 +264,8 @@ TOLK_API tolk_status tolk_buffer_get_info(const tolk_buffer *buffer, tolk_buffer
 /* Copy between host memory and a buffer, in the order of its device's queue, and wait: the host
  * memory may be used when the call returns. bytes may be less than the buffer has.
  * Errors:  TOLK_E_RANGE (offset + bytes is more than the buffer has), TOLK_E_FREED, TOLK_E_ARG
- *          (NULL), that of the task that stopped the queue. */
+ *          (NULL), TOLK_E_UNBOUND (copyout: nothing was stored to it yet), that of the task that
+ *          stopped the queue. */
 TOLK_API tolk_status tolk_buffer_copyin(tolk_buffer *dst, size_t offset, const void *src,
                                         size_t bytes, tolk_error *err);
 TOLK_API tolk_status tolk_buffer_copyout(tolk_buffer *src, size_t offset, void *dst, size_t bytes,
@@ -272,7 +273,7 @@ TOLK_API tolk_status tolk_buffer_copyout(tolk_buffer *src, size_t offset, void *
 /* Copy src to dst, of the same size and dtype, on any devices: submitted to the queue of dst, after
  * what writes src. Does not wait. Parts of the same memory may overlap.
  * Errors:  TOLK_E_RANGE (sizes differ), TOLK_E_DTYPE, TOLK_E_FREED, TOLK_E_NOMEM, TOLK_E_UNBOUND
- *          (src has no memory yet). */
+ *          (nothing was stored to src yet). */
 TOLK_API tolk_status tolk_buffer_copy(tolk_buffer *dst, tolk_buffer *src, tolk_error *err);
 /* The address of a buffer in host memory, after waiting for all queued work that uses it. Valid
  * until the buffer is freed. Errors: TOLK_E_UNSUPPORTED (memory the host cannot see),

@@ -83,6 +83,7 @@ TOLK_API size_t tolk_args_count(const tolk_args *args);
  * Errors:  TOLK_E_LAUNCH (arguments are missing or too many, naming the slots; a size differs from
  *          the kernel's, naming both; sizes below 1), TOLK_E_DTYPE (an argument has another dtype
  *          than its param), TOLK_E_DEVICE (a buffer of another device), TOLK_E_FREED, TOLK_E_ALIAS,
+ *          TOLK_E_UNBOUND (nothing was stored yet to a buffer that the kernel only reads),
  *          TOLK_E_NOMEM, TOLK_E_LIMIT (sizes with these scalars), that of the task that stopped the
  *          queue; none of these stops it. What goes wrong while the launch runs (TOLK_E_RANGE,
  *          TOLK_E_CANCELLED, on the queue also TOLK_E_NOMEM) does; where it ran before the call

@@ -377,7 +377,7 @@ static tolk_status take(tolk_buffer *b, const char *what, bool allocate, tk_piec
         pthread_mutex_unlock(&book->handles);
         if (!m && !freed && !allocate)
             return tk_status_fail(err, TOLK_E_UNBOUND, TK_NO_NODE,
-                                  "%.120s: the buffer has no memory yet", what);
+                                  "%.140s: nothing was stored to the buffer yet", what);
     }
     if (freed)
         return fail_freed(what, err);
@@ -404,7 +404,7 @@ tolk_status tk_buffer_piece(tolk_buffer *b, const char *what, tk_piece *out, tol
 
 tolk_status tk_buffer_piece_bound(tolk_buffer *b, const char *what, tk_piece *out,
                                   tolk_error *err) {
-    return take(b, what, false, out, err);
+    return take(b, what, !b->bytes, out, err);
 }
 
 void tk_piece_drop(tk_piece *p) {

@@ -132,7 +132,7 @@ static tolk_status copy_host(const char *call, tolk_buffer *b, size_t offset, vo
     if (!bytes)
         return tk_queue_check(q, err);
     host_copy c = {.device = info.device, .host = host, .in = in};
-    TK_TRY(tk_buffer_piece(b, call, &c.piece, err));
+    TK_TRY((in ? tk_buffer_piece : tk_buffer_piece_bound)(b, call, &c.piece, err));
     c.piece.at = (char *)c.piece.at + offset;
     c.piece.offset += offset;
     c.piece.bytes = bytes;

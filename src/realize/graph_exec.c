@@ -31,7 +31,7 @@ typedef struct call {
 /* What the calls do with an argument. */
 typedef struct use {
     bool by_kernel, reads, writes;
-    bool is_source; /* the first call that uses it copies from it: there must be something */
+    bool is_source; /* the first call that uses it only reads it: there must be something */
     char what[40];  /* "argument 3 of a graph", for errors */
 } use;
 
@@ -159,7 +159,7 @@ static void note_uses(tk_graph_exec *g) {
         for (uint32_t a = 0; a < c->n_args; a++) {
             use *u = &g->uses[c->args[a]];
             if (!c->kernel) {
-                u->is_source |= a == 1 && !u->reads && !u->writes && !u->by_kernel;
+                u->is_source |= a == 1 && !u->reads && !u->writes;
                 u->reads |= a == 1;
                 u->writes |= a == 0;
                 continue;
@@ -168,6 +168,7 @@ static void note_uses(tk_graph_exec *g) {
             while (m[p].is_scalar)
                 p++;
             u->by_kernel = true;
+            u->is_source |= m[p].loaded && !m[p].stored && !u->reads && !u->writes;
             u->reads |= m[p].loaded != 0;
             u->writes |= m[p].stored != 0;
             p++;
@@ -326,7 +327,7 @@ static tolk_status take_piece(const tk_graph_exec *g, uint32_t i, tolk_buffer *a
                         : tk_buffer_piece(arg, u->what, &g->pieces[i], err);
 }
 
-/* Take all arguments; sources of copies last, as calls before may give them memory. */
+/* Take all arguments; what is read first last, as calls before may give it memory. */
 static tolk_status take_pieces(tk_graph_exec *g, tolk_buffer *const *args, tolk_error *err) {
     bool visible = g->device->backend->memory->host_visible;
     memset(g->pieces, 0, g->n_args * sizeof *g->pieces);

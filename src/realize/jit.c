@@ -85,9 +85,22 @@ static tolk_status capture(tolk_jit *jit, const tolk_run_args *args, tolk_error 
     return st;
 }
 
+/* What others look at has memory of its own before it is first written. */
+static tolk_status bind_held(const tolk_jit *jit, const tolk_run_args *args, tolk_error *err) {
+    for (size_t i = 0; i < jit->held.n; i++) {
+        tolk_buffer *one;
+        tolk_multi *many;
+        TK_TRY(tolk_resolve(jit->bindings, args, jit->held.at[i], &one, &many, err));
+        tolk_buffer_unref(one);
+        tolk_multi_unref(many);
+    }
+    return TOLK_OK;
+}
+
 static tolk_status run_next(tolk_jit *jit, const tolk_run_args *args, tolk_error *err) {
     switch (jit->next) {
     case TK_JIT_RUN:
+        TK_TRY(bind_held(jit, args, err));
         TK_TRY(jit->fn(jit->user, jit->bindings, args, err));
         jit->next = TK_JIT_CAPTURE;
         return TOLK_OK;

@@ -153,25 +153,26 @@ static tolk_status check_names(const tk_jit_replay *p, const tolk_run_args *args
     return TOLK_OK;
 }
 
-static tolk_status wrong(const tk_jit_place *is, tolk_status code, const char *has, const char *was,
-                         tolk_error *err) {
-    return tk_status_fail(err, code, TK_NO_NODE, "jit: input %u %.60s, expected %.60s as captured",
-                          is->input, has, was);
+static tolk_status wrong(const tk_jit_place *is, tolk_status code, const char *verb,
+                         const char *has, const char *was, tolk_error *err) {
+    return tk_status_fail(err, code, TK_NO_NODE,
+                          "jit: input %u %s %.60s, expected %.60s as captured", is->input, verb,
+                          has, was);
 }
 
 static tolk_status check_place(const tk_jit_place *is, const tk_jit_place *was, tolk_error *err) {
     char has[64], had[64];
     if (is->device != was->device)
-        return wrong(is, TOLK_E_DEVICE, tolk_device_name(is->device), tolk_device_name(was->device),
-                     err);
+        return wrong(is, TOLK_E_DEVICE, "is on", tolk_device_name(is->device),
+                     tolk_device_name(was->device), err);
     if (is->dtype != was->dtype || is->elem_bytes != was->elem_bytes)
-        return wrong(is, TOLK_E_DTYPE, tolk_dtype_name(is->dtype), tolk_dtype_name(was->dtype),
-                     err);
+        return wrong(is, TOLK_E_DTYPE, "is", tolk_dtype_name(is->dtype),
+                     tolk_dtype_name(was->dtype), err);
     if (is->n == was->n)
         return TOLK_OK;
-    snprintf(has, sizeof has, "has %zu elements", is->n);
+    snprintf(has, sizeof has, "%zu elements", is->n);
     snprintf(had, sizeof had, "%zu", was->n);
-    return wrong(is, TOLK_E_SHAPE, has, had, err);
+    return wrong(is, TOLK_E_SHAPE, "has", has, had, err);
 }
 
 static tolk_status check_places(const tk_jit_replay *p, tolk_error *err) {

@@ -218,8 +218,10 @@ static tolk_status prepare(tolk_kernel *k, const tolk_uop *sink, tolk_error *err
         bool counts = p->is_scalar && !tolk_dtype_is_float((tolk_dtype)p->dtype);
         k->param[i].axis =
             (int8_t)(counts && p->name ? tk_kernel_dims_axis(m->strings + p->name) : -1);
-        snprintf(k->param[i].what, sizeof k->param[i].what, "kernel %.60s: argument %lld", k->name,
-                 (long long)p->slot);
+        const char *name = p->name ? m->strings + p->name : NULL;
+        snprintf(k->param[i].what, sizeof k->param[i].what,
+                 name ? "kernel %.60s: argument %lld (\"%.40s\")" : "kernel %.60s: argument %lld",
+                 k->name, (long long)p->slot, name);
         k->n_args += k->param[i].axis < 0;
     }
     return TOLK_OK;

@@ -25,7 +25,7 @@ typedef struct tk_kernel_dims {
 /* One param of a kernel, in ascending slot order as in the program's metadata. */
 typedef struct tk_kernel_param {
     int8_t axis;    /* that gives its value; -1: an argument does */
-    char what[116]; /* "kernel scale: argument 1", for errors */
+    char what[144]; /* "kernel scale: argument 1 ("x")", for errors */
 } tk_kernel_param;
 
 struct tolk_kernel {

@@ -114,16 +114,6 @@ static tolk_status wrong_slots(const tolk_kernel *k, const tolk_args *args, tolk
                           k->n_args, k->n_args == 1 ? "" : "s", n);
 }
 
-/* "argument 2 ("x")" with the kernel before it. */
-static const char *describe(const tolk_kernel *k, size_t i, char buf[192]) {
-    const tk_meta_param *m = &k->program->meta.params[i];
-    if (m->name)
-        snprintf(buf, 192, "%s (\"%.60s\")", k->param[i].what, k->program->meta.strings + m->name);
-    else
-        snprintf(buf, 192, "%s", k->param[i].what);
-    return buf;
-}
-
 /* Smallest and largest value that an integer argument may have for a param of that dtype. */
 static void limits_of(tolk_dtype dtype, int64_t *lo, int64_t *hi) {
     unsigned bits = (unsigned)tolk_dtype_bytes(dtype) * 8;
@@ -143,25 +133,22 @@ static tolk_status match_scalar(const tolk_kernel *k, size_t i, const tk_arg *ar
                                 tolk_error *err) {
     tolk_dtype want = (tolk_dtype)k->program->meta.params[i].dtype;
     bool is_float = tolk_dtype_is_float(want);
-    char who[192];
     if (arg->buffer)
         return tk_status_fail(err, TOLK_E_DTYPE, TK_NO_NODE,
                               "%s: expected a scalar %s, got a "
                               "buffer",
-                              describe(k, i, who), tolk_dtype_name(want));
+                              k->param[i].what, tolk_dtype_name(want));
     bool same = arg->dtype == want, counts = !tolk_dtype_is_float(arg->dtype) && !is_float;
     bool wide = want == TOLK_I64 || want == TOLK_U64;
     if (!same && (!counts || (arg->dtype == TOLK_I32 && wide)))
         return tk_status_fail(err, TOLK_E_DTYPE, TK_NO_NODE, "%s: expected a scalar %s, got %s",
-                              describe(k, i, who), tolk_dtype_name(want),
-                              tolk_dtype_name(arg->dtype));
+                              k->param[i].what, tolk_dtype_name(want), tolk_dtype_name(arg->dtype));
     if (!is_float) {
         int64_t lo, hi;
         limits_of(want, &lo, &hi);
         if (arg->value < lo || arg->value > hi)
             return tk_status_fail(err, TOLK_E_LAUNCH, TK_NO_NODE, "%s: %lld does not fit %s",
-                                  describe(k, i, who), (long long)arg->value,
-                                  tolk_dtype_name(want));
+                                  k->param[i].what, (long long)arg->value, tolk_dtype_name(want));
     }
     *out = arg->value;
     return TOLK_OK;
@@ -187,17 +174,19 @@ static tolk_status take_buffer(const tolk_kernel *k, size_t i, tolk_buffer *buff
                                tolk_error *err) {
     const tk_meta_param *m = &k->program->meta.params[i];
     tolk_dtype want = (tolk_dtype)m->dtype;
-    char who[192], type[48];
+    char type[48];
     if (tk_buffer_device(buffer) != k->device)
-        return wrong_device(k, describe(k, i, who), buffer, err);
+        return wrong_device(k, k->param[i].what, buffer, err);
     tk_piece *p = &b->pieces[b->held];
-    TK_TRY(tk_buffer_piece(buffer, k->param[i].what, p, err));
+    /* Where it only reads, there must be something. */
+    TK_TRY((m->loaded && !m->stored ? tk_buffer_piece_bound
+                                    : tk_buffer_piece)(buffer, k->param[i].what, p, err));
     b->bufs[b->held] = p->at;
     b->bytes[b->held] = p->bytes;
     b->held++;
     if (p->dtype == TOLK_VOID ? p->elem_bytes != tolk_dtype_bytes(want) : p->dtype != want)
         return tk_status_fail(err, TOLK_E_DTYPE, TK_NO_NODE,
-                              "%s: expected a buffer of %s, got one of %s", describe(k, i, who),
+                              "%s: expected a buffer of %s, got one of %s", k->param[i].what,
                               tolk_dtype_name(want), type_of(p, type));
     if (p->bytes && (m->loaded || m->stored))
         b->uses[b->n_uses++] = (tk_use){p->memory, p->offset, p->offset + p->bytes, m->stored != 0};
@@ -206,12 +195,11 @@ static tolk_status take_buffer(const tolk_kernel *k, size_t i, tolk_buffer *buff
 
 static tolk_status match_buffer(const tolk_kernel *k, size_t i, const tk_arg *arg, bound *b,
                                 tolk_error *err) {
-    char who[192];
     if (!arg->buffer)
         return tk_status_fail(err, TOLK_E_DTYPE, TK_NO_NODE,
                               "%s: expected a buffer of %s, got a "
                               "scalar %s",
-                              describe(k, i, who),
+                              k->param[i].what,
                               tolk_dtype_name((tolk_dtype)k->program->meta.params[i].dtype),
                               tolk_dtype_name(arg->dtype));
     return take_buffer(k, i, arg->buffer, b, err);

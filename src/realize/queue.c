@@ -151,7 +151,16 @@ tolk_status tk_queue_refusal(tk_queue *q, tolk_error *err) {
                               q->name);
     if (q->lost)
         return fail_lost(q, err);
-    return q->stopped ? stopped_by(q, err) : TOLK_OK;
+    if (!q->stopped)
+        return TOLK_OK;
+    const tolk_error *why = &q->failure->err;
+    tk_status_fail(err, why->code, why->node, "%s is stopped (tolk_device_recover): %s", q->name,
+                   why->msg);
+    if (err) {
+        err->line = why->line;
+        err->column = why->column;
+    }
+    return why->code;
 }
 
 /* Under the lock: a thread that will run what is submitted. */

@@ -125,6 +125,10 @@ static void test_ERR_03_wrong_dtype_of_a_buffer(void **state) {
     assert_int_equal(tolk_alloc_i32(d0, N, &i, NULL), TOLK_OK);
     assert_int_equal(tolk_alloc_custom(d0, N, 8, &custom, NULL), TOLK_OK);
     assert_int_equal(tolk_alloc_custom(d0, N, 4, &same, NULL), TOLK_OK);
+    assert_int_equal(add_with(d0, y, i, &err), TOLK_E_UNBOUND);
+    assert_string_equal(err.msg,
+                        "kernel add: argument 4 (\"x\"): nothing was stored to the buffer yet");
+    assert_int_equal(tolk_buffer_copyin(i, 0, (int32_t[1]){1}, 4, NULL), TOLK_OK);
     assert_int_equal(add_with(d0, y, i, &err), TOLK_E_DTYPE);
     assert_string_equal(err.msg,
                         "kernel add: argument 4 (\"x\"): expected a buffer of f32, got one of i32");
@@ -413,6 +417,7 @@ static tolk_status no_memory_for_many(const tolk_allocator *al, void *user) {
     st = st ? st : tolk_device_open(ctx, "CPU", &d, NULL);
     st = st ? st : tolk_args_create(ctx, &a, NULL);
     st = st ? st : tolk_alloc_f32(d, N, &x, NULL);
+    st = st ? st : tolk_buffer_copyin(x, 0, (float[N]){0}, N * sizeof(float), NULL);
     st = st ? st : tolk_alloc_f32(d, N, &y, NULL);
     st = st ? st : tolk_args_buffer(a, 0, y, NULL);
     for (uint32_t i = 0; i < INPUTS; i++) {

@@ -460,6 +460,7 @@ static void test_a_warm_replay_takes_no_memory(void **state) {
 }
 
 static tolk_linear *oom_linear; /* compiled, of another context */
+static const tolk_uop *oom_input;
 static tolk_status all_of_it(const tolk_allocator *al, void *user) {
     (void)user;
     tolk_ctx *ctx = r.ctx;
@@ -467,7 +468,13 @@ static tolk_status all_of_it(const tolk_allocator *al, void *user) {
     ctx->al = *al;
     tolk_bindings *own = NULL;
     tolk_exec *e = NULL;
+    tolk_buffer *x = NULL;
     tolk_status st = tolk_bindings_create(r.cpu, &own, NULL);
+    if (st == TOLK_OK)
+        st = tolk_resolve_single(own, NULL, oom_input, &x, NULL);
+    if (st == TOLK_OK)
+        st = tolk_buffer_copyin(x, 0, (float[SIZE]){0}, SIZE * sizeof(float), NULL);
+    tolk_buffer_unref(x);
     if (st == TOLK_OK)
         st = tolk_exec_create(own, oom_linear, NULL, &e, NULL);
     for (int i = 0; i < 2 && st == TOLK_OK; i++)
@@ -483,6 +490,10 @@ static void test_out_of_memory_anywhere(void **state) {
     (void)state;
     tolk_linear *l = twice_twice("buffer", "buffer");
     assert_int_equal(tolk_compile_linear(r.cpu, l, NULL, &oom_linear, &err), TOLK_OK);
+    assert_int_equal(tolk_run_linear(b, oom_linear, NULL, NULL, &err), TOLK_E_UNBOUND);
+    check_contains(err.msg, "nothing was stored to the buffer yet");
+    (void)seed(SIZE, 0, 1);
+    oom_input = node(SIZE, 0);
     assert_int_equal(tolk_run_linear(b, oom_linear, NULL, NULL, &err), TOLK_OK);
     assert_true(tk_test_oom(all_of_it, NULL) > 10);
     tolk_linear_unref(oom_linear);

@@ -180,6 +180,7 @@ static void test_GRAPH_05_an_input_of_another_size_is_refused(void **state) {
     b[3] = good3;
     tolk_buffer *ints;
     assert_int_equal(tolk_alloc_i32(dev, 8, &ints, &err), TOLK_OK);
+    assert_int_equal(tolk_buffer_copyin(ints, 0, (int32_t[1]){1}, 4, &err), TOLK_OK);
     tolk_buffer *one = b[0], *in = floats(dev, 8, 9);
     b[0] = ints;
     assert_int_equal(tk_graph_exec_run(g, b, NULL, false, &err), TOLK_E_DTYPE);

@@ -158,6 +158,8 @@ static tolk_status jit_little(const tolk_allocator *al, void *user) {
         st = tolk_graph_create(r.ctx, &at);
     if (st == TOLK_OK)
         st = tolk_alloc_f32(r.cpu, N, &x, NULL);
+    if (st == TOLK_OK)
+        st = tolk_buffer_copyin(x, 0, (float[N]){0}, N * sizeof(float), NULL);
     if (st == TOLK_OK && !(in = f32s(at, 0)))
         st = TOLK_E_NOMEM;
     if (st == TOLK_OK)

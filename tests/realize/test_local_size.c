@@ -209,6 +209,8 @@ static void *compile_and_search(void *arg) {
     if (j->st == TOLK_OK)
         j->st = tolk_alloc_f32(j->device, 480, &x, NULL);
     if (j->st == TOLK_OK)
+        j->st = tolk_buffer_copyin(x, 0, (float[480]){0}, 480 * sizeof(float), NULL);
+    if (j->st == TOLK_OK)
         j->st = tolk_args_create(j->ctx, &a, NULL);
     if (j->st == TOLK_OK) {
         (void)tolk_args_buffer(a, 0, y, NULL);

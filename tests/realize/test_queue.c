@@ -175,7 +175,9 @@ static void test_ERR01_the_first_error_stops_the_queue_until_it_recovers(bool in
     tk_command c = {.run = step_task, .release = step_release, .arg = &steps[0], .label = "late"};
     memset(&err, 0, sizeof err);
     assert_int_equal(tk_queue_submit(q, &c, NULL, &err), TOLK_E_RANGE);
-    assert_string_equal(err.msg, text);
+    assert_string_equal(err.msg,
+                        "CPU:1 is stopped (tolk_device_recover): task \"step 2\" of CPU:1: "
+                        "step 2 is broken");
     assert_int_equal(released.n, 5); /* a submit that fails releases nothing */
     tk_watch w;
     assert_int_equal(tk_queue_mark(q, &w, NULL), TOLK_E_RANGE);
@@ -383,7 +385,8 @@ static void test_enter_takes_an_idle_queue_without_a_worker(bool inline_only) {
     tk_queue_leave(r.q[0], TOLK_E_RANGE, &err, "kernel scale");
     memset(&err, 0, sizeof err);
     assert_int_equal(tk_queue_check(r.q[0], &err), TOLK_E_RANGE);
-    assert_string_equal(err.msg, "task \"kernel scale\" of CPU: argument 3 is out of range");
+    assert_string_equal(err.msg, "CPU is stopped (tolk_device_recover): task \"kernel scale\" of "
+                                 "CPU: argument 3 is out of range");
     assert_int_equal(err.node, 7);
     assert_int_equal(rig_close(&r), TOLK_E_RANGE);
 }

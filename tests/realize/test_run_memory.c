@@ -130,6 +130,17 @@ static void test_warm_runs_on_the_queue_take_no_memory(void **state) {
                                            4096, 1000LL));
     tolk_exec *e = NULL;
     assert_int_equal(tolk_exec_create(b, l, NULL, &e, NULL), TOLK_OK);
+    assert_int_equal(tolk_exec_run(e, &a, &err), TOLK_E_UNBOUND); /* of its input */
+    check_contains(err.msg, "nothing was stored to the buffer yet");
+    tolk_graph *g;
+    assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
+    const tolk_uop *size = tolk_const_int(g, TOLK_INDEX, 4096);
+    const tolk_attr slot = {.key = "slot", .i = 0};
+    tolk_buffer *x = floats(r.cpu, 4096, 0);
+    const tolk_uop *node = tolk_uop_new(g, tolk_op_find("buffer"), TOLK_F32, &size, 1, &slot, 1);
+    assert_int_equal(tolk_bindings_seed(b, node, x, NULL), TOLK_OK);
+    tolk_buffer_unref(x);
+    tolk_graph_destroy(g);
     for (int i = 0; i < 20; i++) {
         size_t before = heap.calls;
         assert_int_equal(tolk_exec_run(e, NULL, NULL), TOLK_OK);
