@@ -21,11 +21,15 @@ static int add_kernel(tk_source *s, const tolk_uop *kernel) {
     return tk_nodes_add(&s->kernels, kernel, &is_new);
 }
 
+/* A sink without a name is of states, and no kernel. */
 static int add_kernel_of(void *source, const tolk_uop *call) {
     const tolk_uop *body = tolk_uop_n_src(call) ? tolk_uop_src(call, 0) : call;
+    tolk_attr name;
     if (is_op(body, "program") && tolk_uop_n_src(body))
         body = tolk_uop_src(body, 0);
-    return is_op(body, "sink") ? add_kernel(source, body) : TOOL_DONE;
+    return is_op(body, "sink") && tolk_uop_attr(body, "name", &name) && name.s
+               ? add_kernel(source, body)
+               : TOOL_DONE;
 }
 
 int tk_source_find_kernels(tk_source *source) {

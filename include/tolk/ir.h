@@ -196,6 +196,8 @@ TOLK_API const tolk_uop *tolk_mulacc(tolk_graph *graph, const tolk_uop *a, const
 /* Looking at a node. */
 TOLK_API tolk_op tolk_uop_op(const tolk_uop *u);
 TOLK_API tolk_dtype tolk_uop_dtype(const tolk_uop *u);
+/* The graph that it is of, to build more with it. */
+TOLK_API tolk_graph *tolk_uop_graph(const tolk_uop *u);
 TOLK_API size_t tolk_uop_n_src(const tolk_uop *u);
 TOLK_API const tolk_uop *tolk_uop_src(const tolk_uop *u, size_t i); /* NULL past the end */
 /* Attribute by key; 0 if the op has no such key. "value" is that of a constant, of integers, index

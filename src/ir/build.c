@@ -650,6 +650,10 @@ tolk_op tolk_uop_op(const tolk_uop *u) {
     return u->op;
 }
 
+tolk_graph *tolk_uop_graph(const tolk_uop *u) {
+    return u->graph;
+}
+
 tolk_dtype tolk_uop_dtype(const tolk_uop *u) {
     return u->dtype;
 }

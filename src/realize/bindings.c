@@ -249,6 +249,18 @@ tolk_status tolk_bindings_find(const tolk_bindings *bindings, const tolk_uop *no
     return TOLK_OK;
 }
 
+tolk_status tk_bindings_is_bound(const tolk_bindings *b, const tolk_uop *node, bool *out,
+                                 tolk_error *err) {
+    const tolk_uop *own;
+    *out = false;
+    if (!tk_uop_is(node, TK_OP_BUFFER) && !tk_uop_is(node, TK_OP_SLICE) &&
+        !tk_uop_is(node, TK_OP_MSELECT) && !tk_uop_is(node, TK_OP_MSTACK))
+        return TOLK_OK;
+    TK_TRY(tk_import(b->graph, node, &own, err));
+    *out = tk_bindings_of(b, own) != NULL;
+    return TOLK_OK;
+}
+
 void tolk_bindings_iter(const tolk_bindings *bindings,
                         void (*fn)(void *user, const tolk_uop *node, tolk_buffer *buffer,
                                    tolk_multi *multi),

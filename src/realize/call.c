@@ -17,7 +17,8 @@
 
 tolk_status tk_call_failed(const tk_call *c, tolk_status st, const tolk_error *why,
                            tolk_error *err) {
-    return tk_status_fail(err, st, TK_NO_NODE, "%s: %.200s", c->what, why->msg);
+    return tk_status_fail(err, st, TK_NO_NODE, "%s: %.200s", c->what,
+                          *why->msg ? why->msg : tolk_status_text(st));
 }
 
 static tolk_status fail(const tk_call *c, tolk_status code, tolk_error *err, const char *fmt, ...)
@@ -362,14 +363,14 @@ static tolk_status launch(tk_call *c, bool awaited, tolk_error *err) {
 }
 
 static tolk_status copy(const tk_call *c, bool awaited, tolk_error *err) {
-    for (size_t j = 0; j < c->n_shards; j++) {
-        tolk_error why = TOLK_ERROR_INIT;
-        tolk_status st = tk_copy_buffers(c->shards[j].bufs[0], c->shards[j].bufs[1],
-                                         awaited && j + 1 == c->n_shards, &why);
-        if (st != TOLK_OK)
-            return tk_call_failed(c, st, &why, err);
-    }
-    return TOLK_OK;
+    tolk_error why = TOLK_ERROR_INIT;
+    tolk_status st = TOLK_OK;
+    for (size_t j = 0; c->n_shards > 1 && j < c->n_shards && st == TOLK_OK; j++)
+        st = tk_copy_check(c->shards[j].bufs[0], c->shards[j].bufs[1], &why);
+    for (size_t j = 0; j < c->n_shards && st == TOLK_OK; j++)
+        st = tk_copy_buffers(c->shards[j].bufs[0], c->shards[j].bufs[1],
+                             awaited && j + 1 == c->n_shards, &why);
+    return st == TOLK_OK ? TOLK_OK : tk_call_failed(c, st, &why, err);
 }
 
 tolk_status tk_call_run(tk_call *c, bool awaited, tolk_error *err) {

@@ -98,18 +98,16 @@ static tolk_status hand_over(const tk_capture *c, tk_captured *x, const tolk_run
 
 /* ---- running ---- */
 
-/* Buffers that the linear names and that stand for something: their contents are not the plan's. */
+/* What the linear names and that stands for something, views too: their contents are not the
+ * plan's. */
 static tolk_status hold_bound(tolk_bindings *b, const tolk_linear *linear, tk_walk_list *nodes,
                               tk_walk_list *held, tolk_error *err) {
     if (tk_call_args_walk(linear->root, nodes) != TOLK_OK)
         return tk_status_nomem(err);
     for (size_t i = 0; i < nodes->n; i++) {
-        tolk_buffer *one = NULL;
-        tolk_multi *many = NULL;
-        if (!tk_uop_is(nodes->at[i], TK_OP_BUFFER))
-            continue;
-        TK_TRY(tolk_bindings_find(b, nodes->at[i], &one, &many, err));
-        if ((one || many) && !tk_vec_push(held, nodes->at[i]))
+        bool is_bound;
+        TK_TRY(tk_bindings_is_bound(b, nodes->at[i], &is_bound, err));
+        if (is_bound && !tk_vec_push(held, nodes->at[i]))
             return tk_status_nomem(err);
     }
     return TOLK_OK;

@@ -261,10 +261,10 @@ static tolk_status submit(const move *like, const char *label, bool awaited, tol
     tk_command command = {.run = run_move, .release = release_move, .room = m, .label = label};
     if (st == TOLK_OK)
         st = tk_memory_submit(ctx, uses, n, q, &command, NULL, err);
-    if (st != TOLK_OK) {
-        release_move(m);
-        tk_queue_drop_room(q, m);
-    }
+    if (st == TOLK_OK)
+        return tk_queue_ran(q, err);
+    release_move(m);
+    tk_queue_drop_room(q, m);
     return st;
 }
 
@@ -308,24 +308,36 @@ static tolk_status check_pair(const tolk_buffer_info *d, const tolk_buffer_info 
     return TOLK_OK;
 }
 
-tolk_status tk_copy_buffers(tolk_buffer *dst, tolk_buffer *src, bool awaited, tolk_error *err) {
-    if (!dst || !src)
-        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_buffer_copy: a buffer is NULL");
+/* All that can be wrong before anything moves, and the memory. */
+static tolk_status take_pair(tolk_buffer *dst, tolk_buffer *src, tk_piece *to, tk_piece *from,
+                             tolk_error *err) {
     tolk_buffer_info d, s;
     TK_TRY(tolk_buffer_get_info(dst, &d));
     TK_TRY(tolk_buffer_get_info(src, &s));
     TK_TRY(tk_device_check(d.device, err));
     TK_TRY(tk_device_check(s.device, err));
     TK_TRY(check_pair(&d, &s, err));
+    if (!d.bytes) /* nothing needs no memory */
+        return TOLK_OK;
+    TK_TRY(tk_buffer_piece_bound(src, "tolk_buffer_copy: src", from, err));
+    return tk_buffer_piece(dst, "tolk_buffer_copy: dst", to, err);
+}
+
+tolk_status tk_copy_check(tolk_buffer *dst, tolk_buffer *src, tolk_error *err) {
     tk_piece to = {0}, from = {0};
-    tolk_status st = TOLK_OK;
-    if (d.bytes) { /* nothing needs no memory */
-        st = tk_buffer_piece_bound(src, "tolk_buffer_copy: src", &from, err);
-        if (st == TOLK_OK)
-            st = tk_buffer_piece(dst, "tolk_buffer_copy: dst", &to, err);
-    }
+    tolk_status st = take_pair(dst, src, &to, &from, err);
+    tk_piece_drop(&to);
+    tk_piece_drop(&from);
+    return st;
+}
+
+tolk_status tk_copy_buffers(tolk_buffer *dst, tolk_buffer *src, bool awaited, tolk_error *err) {
+    if (!dst || !src)
+        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE, "tolk_buffer_copy: a buffer is NULL");
+    tk_piece to = {0}, from = {0};
+    tolk_status st = take_pair(dst, src, &to, &from, err);
     if (st == TOLK_OK)
-        st = copy_pieces(d.device, &to, s.device, &from, awaited, err);
+        st = copy_pieces(tk_buffer_device(dst), &to, tk_buffer_device(src), &from, awaited, err);
     tk_piece_drop(&to);
     tk_piece_drop(&from);
     return st;

@@ -21,6 +21,8 @@ tolk_status tk_copy_init(tolk_ctx *ctx, tk_device_state *s, tolk_error *err);
 void tk_copy_fini(tolk_ctx *ctx, tk_device_state *s);
 /* Room of a copy that waits in a queue. */
 size_t tk_copy_waiting_bytes(void);
+/* What tolk_buffer_copy() would refuse; dst has memory then. */
+tolk_status tk_copy_check(tolk_buffer *dst, tolk_buffer *src, tolk_error *err);
 /* Submit: zeros. */
 tolk_status tk_copy_zero(tolk_device *device, const tk_piece *piece, tolk_error *err);
 

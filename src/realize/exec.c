@@ -424,9 +424,18 @@ static tolk_status note_call(tolk_exec *e, const tk_call *c, tolk_error *err) {
         TK_TRY(add_device(e, device_of(c, j), err));
     if (c->n_shards)
         e->last = (size_t)(c - e->calls.at) + 1;
-    for (size_t v = 0; c->kind == TK_CALL_LAUNCH && v < c->n_vals; v++)
-        if (c->vals[v].from == TK_CALL_POSITION)
-            *(c->is_multi ? &e->has_shards : &e->needs_position) = true;
+    if (c->kind != TK_CALL_LAUNCH)
+        return TOLK_OK;
+    const tk_meta_param *m = c->model->program->meta.params;
+    for (size_t v = 0; v < c->n_vals; v++, m++) {
+        while (!m->is_scalar)
+            m++;
+        if (c->vals[v].from != TK_CALL_POSITION)
+            continue;
+        *(c->is_multi ? &e->has_shards : &e->needs_position) = true;
+        for (size_t j = 0; c->is_multi && j < c->n_shards; j++)
+            TK_TRY(check_value(c, m, (int64_t)j, err));
+    }
     return TOLK_OK;
 }
 

@@ -40,6 +40,8 @@ typedef struct place {
     const void *root;
     uintptr_t from, to;
     const tk_memory *memory;
+    tolk_dtype dtype;
+    size_t elem_bytes;
 } place;
 
 /* How an argument lies to the others; an argument that overlaps none is {itself, 0, 0}. */
@@ -342,13 +344,19 @@ static tolk_status take_pieces(tk_graph_exec *g, tolk_buffer *const *args, tolk_
             }
             const tk_piece *p = &g->pieces[i];
             uintptr_t from = visible ? (uintptr_t)p->at : p->offset;
-            g->places[i] = (place){visible ? NULL : p->memory, from, from + p->bytes, p->memory};
+            g->places[i] = (place){visible ? NULL : p->memory,
+                                   from,
+                                   from + p->bytes,
+                                   p->memory,
+                                   p->dtype,
+                                   p->elem_bytes};
         }
     return TOLK_OK;
 }
 
 static bool same_place(const place *a, const place *b) {
-    return a->root == b->root && a->from == b->from && a->to == b->to && a->memory == b->memory;
+    return a->root == b->root && a->from == b->from && a->to == b->to && a->memory == b->memory &&
+           a->dtype == b->dtype && a->elem_bytes == b->elem_bytes;
 }
 
 /* Mark what differs from the instance; how many arguments. */
@@ -705,11 +713,11 @@ static tolk_status submit(tk_graph_exec *g, instance *x, tolk_error *err) {
     atomic_store_explicit(&x->under_way, true, memory_order_relaxed);
     atomic_fetch_add_explicit(&g->refs, 1, memory_order_relaxed);
     x->ticket = UINT64_MAX;
-    tolk_status st = tk_memory_submit(g->device->ctx, x->uses, x->n_uses,
-                                      tk_device_state_of(g->device)->queue, &c, &ticket, err);
+    tk_queue *q = tk_device_state_of(g->device)->queue;
+    tolk_status st = tk_memory_submit(g->device->ctx, x->uses, x->n_uses, q, &c, &ticket, err);
     if (st == TOLK_OK) {
         x->ticket = ticket;
-        return TOLK_OK;
+        return tk_queue_ran(q, err);
     }
     atomic_store_explicit(&x->under_way, false, memory_order_relaxed);
     drop_pieces(x->pieces, g->n_args);

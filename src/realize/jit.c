@@ -134,6 +134,8 @@ tolk_status tolk_jit_call(tolk_jit *jit, const tolk_run_args *args, tolk_error *
     jit->busy = true;
     tolk_status st = run_next(jit, args, err);
     jit->busy = false;
+    if (jit->reset)
+        tolk_jit_reset(jit);
     return st;
 }
 
@@ -188,7 +190,10 @@ tolk_status tolk_jit_create(tolk_bindings *bindings, tolk_jit_fn fn, void *user,
 }
 
 void tolk_jit_reset(tolk_jit *jit) {
-    if (!jit || jit->busy)
+    if (!jit)
+        return;
+    jit->reset = jit->busy;
+    if (jit->busy)
         return;
     if (jit->next == TK_JIT_REPLAY)
         tk_jit_replay_fini(&jit->replay, jit);

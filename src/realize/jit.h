@@ -60,7 +60,7 @@ struct tolk_jit {
     tolk_graph *graph;                /* of held */
     tk_walk_list held;
     tk_jit_next next;
-    bool busy;
+    bool busy, reset;     /* reset: when the call is over */
     tk_jit_replay replay; /* set where next is REPLAY */
 };
 

@@ -52,7 +52,12 @@ static tolk_status look_input(const tolk_jit *jit, const tk_jit_replay *p, tk_ji
         return tk_status_fail(err, TOLK_E_UNBOUND, TK_NO_NODE,
                               "jit: input %u, %s, stands for nothing", input,
                               tk_resolve_name(node, name));
-    return add_places(p, out, one, many, input, p->writes.at[input], err);
+    (void)tolk_buffer_ref(one); /* a hook may take it out of the bindings */
+    (void)tolk_multi_ref(many);
+    tolk_status st = add_places(p, out, one, many, input, p->writes.at[input], err);
+    tolk_buffer_unref(one);
+    tolk_multi_unref(many);
+    return st;
 }
 
 static tolk_status look(const tolk_jit *jit, const tk_jit_replay *p, tk_jit_places *out,

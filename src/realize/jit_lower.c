@@ -6,6 +6,7 @@
 #include "ir/import.h"
 #include "jit/device.h"
 #include "realize/batch.h"
+#include "realize/bindings.h"
 #include "realize/buffer.h"
 #include "realize/resolve.h"
 #include "schedule/call_args.h"
@@ -187,12 +188,9 @@ static tolk_status hold(lowering *l, tolk_error *err) {
     if (tk_call_args_walk(l->list, &l->nodes) != TOLK_OK)
         return tk_status_nomem(err);
     for (size_t i = 0; i < l->nodes.n; i++) {
-        tolk_buffer *one = NULL;
-        tolk_multi *many = NULL;
-        if (!tk_uop_is(l->nodes.at[i], TK_OP_BUFFER))
-            continue;
-        TK_TRY(tolk_bindings_find(jit->bindings, l->nodes.at[i], &one, &many, err));
-        if ((one || many) && !tk_vec_push(&l->r->held, l->nodes.at[i]))
+        bool is_bound;
+        TK_TRY(tk_bindings_is_bound(jit->bindings, l->nodes.at[i], &is_bound, err));
+        if (is_bound && !tk_vec_push(&l->r->held, l->nodes.at[i]))
             return tk_status_nomem(err);
     }
     return TOLK_OK;
@@ -241,7 +239,9 @@ static tolk_status find_others(lowering *l, tolk_error *err) {
             return tk_status_nomem(err);
     for (size_t i = 0; i < l->nodes.n; i++) {
         const tolk_uop *u = l->nodes.at[i];
-        if (!tk_uop_is(u, TK_OP_BUFFER) || tk_walk_map_get(&l->is_own, u->id))
+        bool is_bound; /* a view that was bound has memory of its own */
+        TK_TRY(tk_bindings_is_bound(l->r->jit->bindings, u, &is_bound, err));
+        if ((!tk_uop_is(u, TK_OP_BUFFER) && !is_bound) || tk_walk_map_get(&l->is_own, u->id))
             continue;
         if (!tk_vec_push(&l->p->others, u) ||
             !tk_vec_push(&l->p->writes, tk_walk_map_get(&l->is_written, u->id) != 0))

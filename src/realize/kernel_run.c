@@ -297,10 +297,10 @@ static tolk_status submit(tolk_kernel *k, bound *b, const tk_launch *launch, tol
     tolk_status st = tk_memory_submit(ctx, b->uses, b->n_uses, q, &c, NULL, err);
     if (st == TOLK_OK) {
         b->held = 0;
-    } else {
-        tk_queue_drop_room(q, w);
-        tolk_kernel_unref(k);
+        return tk_queue_ran(q, err);
     }
+    tk_queue_drop_room(q, w);
+    tolk_kernel_unref(k);
     return st;
 }
 

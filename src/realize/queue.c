@@ -342,6 +342,15 @@ tolk_status tk_queue_check(tk_queue *q, tolk_error *err) {
     return st;
 }
 
+tolk_status tk_queue_ran(tk_queue *q, tolk_error *err) {
+    if (!q->inline_only)
+        return TOLK_OK;
+    tk_queue_lock(q);
+    tolk_status st = q->stopped ? stopped_by(q, err) : TOLK_OK;
+    tk_queue_unlock(q);
+    return st;
+}
+
 /* The recovery takes a ticket: what is marked from now on is not what was discarded. */
 tolk_status tk_queue_recover(tk_queue *q, tolk_error *err) {
     tk_queue_here(q);

@@ -83,6 +83,9 @@ bool tk_queue_had_room(const tk_queue *q);
 /* Submit; *ticket (or NULL) is its point. On failure release is not called, and room still the
  * caller's. */
 tolk_status tk_queue_submit(tk_queue *q, const tk_command *c, uint64_t *ticket, tolk_error *err);
+/* For a queue that runs what is submitted before the call returns, behind a submit: the error that
+ * stopped it meanwhile. TOLK_OK for others, which go on. */
+tolk_status tk_queue_ran(tk_queue *q, tolk_error *err);
 /* A command that waits for what is watched: q stops with the same error if that is discarded.
  * Submits nothing if it is done. */
 tolk_status tk_queue_wait_for(tk_queue *q, const tk_watch *w, tolk_error *err);

@@ -21,7 +21,8 @@ typedef struct kept {
     tolk_to_program_fn to_program;
     void *user;
     tolk_exec *exec;
-    uint64_t used; /* number of the run */
+    uint64_t used;    /* number of the run */
+    uint32_t running; /* runs of it: a hook that one causes may run others */
 } kept;
 
 typedef struct tk_runs {
@@ -81,15 +82,16 @@ static tolk_status copy_compile(tolk_ctx *ctx, kept *k, const tolk_compile_opts 
     return TOLK_OK;
 }
 
-/* Room for one more: that of the one that was not used for longest. */
+/* Room for one more: that of the one that was not used for longest; NULL: all are running. */
 static kept *make_room(tolk_ctx *ctx, tk_runs *r) {
     if (r->n < KEPT)
         return &r->at[r->n++];
-    kept *oldest = &r->at[0];
-    for (size_t i = 1; i < r->n; i++)
-        if (r->at[i].used < oldest->used)
+    kept *oldest = NULL;
+    for (size_t i = 0; i < r->n; i++)
+        if (!r->at[i].running && (!oldest || r->at[i].used < oldest->used))
             oldest = &r->at[i];
-    drop(ctx, oldest);
+    if (oldest)
+        drop(ctx, oldest);
     return oldest;
 }
 
@@ -114,8 +116,9 @@ static tolk_status check_jit(const tolk_linear *linear, tolk_error *err) {
                           tolk_kernel_name(call->src[0]));
 }
 
+/* The exec, made where there is none. spare: is dropped behind the run; *out may be it. */
 static tolk_status find(tolk_bindings *b, tolk_linear *linear, const tolk_realize_opts *opts,
-                        bool jit, kept **out, tolk_error *err) {
+                        bool jit, kept *spare, kept **out, tolk_error *err) {
     tk_runs *r = b->runs;
     for (size_t i = 0; i < r->n; i++)
         if (is_for(&r->at[i], linear, opts)) {
@@ -124,15 +127,14 @@ static tolk_status find(tolk_bindings *b, tolk_linear *linear, const tolk_realiz
         }
     if (jit) /* one that is kept knows it itself */
         TK_TRY(check_jit(linear, err));
-    kept made = {0};
-    tolk_status st = make(b, linear, opts, &made, err);
-    if (st != TOLK_OK) {
-        drop(b->ctx, &made);
-        return st;
+    tolk_status st = make(b, linear, opts, spare, err);
+    kept *room = st == TOLK_OK ? make_room(b->ctx, r) : NULL;
+    if (room) {
+        *room = *spare;
+        *spare = (kept){0};
     }
-    *out = make_room(b->ctx, r);
-    **out = made;
-    return TOLK_OK;
+    *out = room ? room : spare;
+    return st;
 }
 
 tolk_status tolk_run_linear(tolk_bindings *bindings, tolk_linear *linear,
@@ -147,10 +149,16 @@ tolk_status tolk_run_linear(tolk_bindings *bindings, tolk_linear *linear,
     tk_realize_here(ctx);
     if (!bindings->runs && !(bindings->runs = tk_alloc_zero(&ctx->al, sizeof *bindings->runs)))
         return tk_status_nomem(err);
-    kept *k;
-    TK_TRY(find(bindings, linear, opts, args && args->jit, &k, err));
-    k->used = ++bindings->runs->runs;
-    return tolk_exec_run(k->exec, args, err);
+    kept *k, spare = {0};
+    tolk_status st = find(bindings, linear, opts, args && args->jit, &spare, &k, err);
+    if (st == TOLK_OK) {
+        k->used = ++bindings->runs->runs;
+        k->running++;
+        st = tolk_exec_run(k->exec, args, err);
+        k->running--;
+    }
+    drop(ctx, &spare);
+    return st;
 }
 
 void tk_exec_end(tolk_bindings *b) {

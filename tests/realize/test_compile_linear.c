@@ -205,9 +205,8 @@ static tolk_status times_ten(void *user, tolk_device *device, const tolk_uop *si
     TK_TRY(tolk_compile(device, kernel, NULL, &p, why));
     TK_TRY(tolk_program_save(p, &bytes, &n, why));
     tolk_program_unref(p);
-    /* The graph of the sink is to be had by a node of it alone. */
     const tolk_attr code = {.key = "bytes", .s = bytes, .n = n}, name = {.key = "name", .s = "ten"};
-    tolk_graph *own = sink->graph;
+    tolk_graph *own = tolk_uop_graph(sink);
     const tolk_uop *src[] = {sink,
                              tolk_uop_new(own, tolk_op_find("binary"), TOLK_U8, NULL, 0, &code, 1)};
     *program = tolk_uop_new(own, tolk_op_find("program"), TOLK_VOID, src, 2, &name, 1);

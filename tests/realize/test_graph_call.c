@@ -459,6 +459,25 @@ static void test_a_warm_replay_takes_no_memory(void **state) {
     assert_false(heap.bad_size);
 }
 
+/* The same bytes as another dtype are another argument. */
+static void test_an_input_that_becomes_another_dtype_is_refused(void **state) {
+    (void)state;
+    tolk_linear *l = twice_twice("param", "param");
+    tolk_exec *e = exec_of(l);
+    tolk_buffer *x = seed(SIZE, 10, 1), *ints;
+    (void)seed(SIZE, 20, 0);
+    run(e, 10, 20);
+    assert_int_equal(tolk_buffer_view(x, 0, TOLK_I32, SIZE, &ints, &err), TOLK_OK);
+    assert_int_equal(tolk_bindings_seed(b, node(SIZE, 10), ints, &err), TOLK_OK);
+    tolk_buffer_unref(ints);
+    assert_int_equal(try_run(e, 10, 20), TOLK_E_DTYPE);
+    (void)seed(SIZE, 10, 3);
+    run(e, 10, 20);
+    check_floats(bound(SIZE, 20), 12);
+    tolk_exec_destroy(e);
+    tolk_linear_unref(l);
+}
+
 static tolk_linear *oom_linear; /* compiled, of another context */
 static const tolk_uop *oom_input;
 static tolk_status all_of_it(const tolk_allocator *al, void *user) {
@@ -506,6 +525,7 @@ int main(void) {
         TEST(test_GRAPH_09_replays_in_a_row_have_their_own_inputs),
         TEST(test_what_nodes_stand_for_is_looked_up_again),
         TEST(test_inputs_that_do_not_fit_or_alias_are_refused),
+        TEST(test_an_input_that_becomes_another_dtype_is_refused),
         TEST(test_SYM_01_a_replay_uses_the_values_it_is_given),
         TEST(test_GRAPH_07_a_graph_gives_the_bits_of_its_calls),
         TEST(test_MEM_03_a_graph_keeps_no_input),

@@ -187,8 +187,32 @@ static void test_wrong_arguments_are_refused(void **state) {
     assert_null(jit);
 }
 
+static int resets;
+static tolk_status resets_itself(void *user, tolk_bindings *to, const tolk_run_args *args,
+                                 tolk_error *e) {
+    resets++;
+    tolk_jit_reset(*(tolk_jit **)user);
+    (void)to;
+    (void)args;
+    (void)e;
+    return TOLK_OK;
+}
+
+static void test_a_reset_from_inside_counts_when_the_call_is_over(void **state) {
+    (void)state;
+    tolk_jit *jit = NULL;
+    resets = 0;
+    assert_int_equal(tolk_jit_create(b, resets_itself, &jit, NULL, &jit, &err), TOLK_OK);
+    for (int i = 1; i < 4; i++) { /* always the first call: a capture would miss its linear */
+        assert_int_equal(tolk_jit_call(jit, NULL, &err), TOLK_OK);
+        assert_int_equal(resets, i);
+    }
+    tolk_jit_destroy(jit);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(test_a_reset_from_inside_counts_when_the_call_is_over),
         TEST(test_the_function_runs_twice_and_each_call_launches_once),
         TEST(test_a_capture_that_failed_is_tried_again),
         TEST(test_a_jit_inside_of_a_capture_is_refused),

@@ -112,6 +112,38 @@ static void test_buffers_that_stand_for_something_keep_it(void **state) {
     tolk_jit_destroy(jit);
 }
 
+/* t[0..8) = 2x + 1 through a view that is bound itself, y = 2 (that view) + 1. */
+static tolk_status through_a_view(void *user, tolk_bindings *to, const tolk_run_args *args,
+                                  tolk_error *e) {
+    tolk_graph *at;
+    tolk_status st = tolk_graph_create(r.ctx, &at);
+    if (st != TOLK_OK)
+        return st;
+    const tolk_uop *view = slice_of(at, buffer_in(at, 1, 2 * N, NULL), 0, N);
+    const tolk_uop *calls[] = {call(at, twice(at, 1), view, f32s(at, 0), NULL),
+                               call(at, twice(at, 1), f32s(at, 2), view, NULL)};
+    (void)user;
+    st = hand_over(to, at, calls, 2, NULL, 0, args, e);
+    tolk_graph_destroy(at);
+    return st;
+}
+
+static void test_a_view_that_was_bound_is_what_is_written(void **state) {
+    (void)state;
+    tolk_buffer *out = seed(f32s(g, 2), NULL, 0);
+    tolk_buffer *view = seed(slice_of(g, buffer_in(g, 1, 2 * N, NULL), 0, N), NULL, -1);
+    tolk_jit *jit = NULL;
+    assert_int_equal(tolk_jit_create(b, through_a_view, NULL, NULL, &jit, &err), TOLK_OK);
+    for (int i = 0; i < 4; i++) {
+        (void)seed(f32s(g, 0), NULL, (float)i);
+        if (tolk_jit_call(jit, NULL, &err))
+            fail_msg("%s", err.msg);
+        check_floats(view, 2 * (float)i + 1);
+        check_floats(out, 4 * (float)i + 3);
+    }
+    tolk_jit_destroy(jit);
+}
+
 static void test_a_warm_replay_takes_no_memory(void **state) {
     (void)state;
     tk_test_heap heap;
@@ -190,6 +222,7 @@ int main(void) {
         TEST(test_MEM_03_inputs_that_are_gone_are_not_kept),
         TEST(test_ALIAS_05_a_view_that_is_looked_at_keeps_its_memory),
         TEST(test_buffers_that_stand_for_something_keep_it),
+        TEST(test_a_view_that_was_bound_is_what_is_written),
         cmocka_unit_test(test_a_warm_replay_takes_no_memory),
         cmocka_unit_test(test_without_memory_a_jit_fails_cleanly),
     };

@@ -52,6 +52,18 @@ static void test_positions_out_of_bounds_launch_nothing(void **state) {
     assert_int_equal(run(l, NULL), TOLK_E_LAUNCH);
     assert_int_equal(counters().launches, before.launches);
     tolk_linear_unref(l);
+    /* Nor do calls before that one. */
+    l = linear_of(&r, PUT("_device_num", "0", "1") "%30 = buffer i32 (%1) {slot=0, "
+                                                   "device=\"CPU,CPU:1\"}\n"
+                                                   "%31 = buffer i32 (%1) {slot=1, "
+                                                   "device=\"CPU,CPU:1,CPU:2\"}\n"
+                                                   "%40 = call void (%20, %30)\n"
+                                                   "%41 = call void (%20, %31)\n"
+                                                   "%42 = linear void (%40, %41)\n");
+    assert_int_equal(run(l, NULL), TOLK_E_LAUNCH);
+    check_contains(err.msg, "call 1 (kernel put): variable \"_device_num\" is 2, expected 0 to 1");
+    assert_int_equal(counters().launches, before.launches);
+    tolk_linear_unref(l);
 }
 
 static void test_copies_go_pair_by_pair(void **state) {
@@ -71,6 +83,33 @@ static void test_copies_go_pair_by_pair(void **state) {
     (void)seed(8, 1, "CPU:1", 100, 1);
     run_well(l, NULL);
     check_ints(bound(8, 3, NULL), 1, 1);
+    tolk_linear_unref(l);
+}
+
+/* What is wrong with the copy of one position is seen before any other one moves. */
+static void test_copies_are_checked_at_all_positions_first(void **state) {
+    (void)state;
+    tolk_linear *l = linear_of(&r, "tolk.uop 1\n%1 = const index 8\n"
+                                   "%30 = buffer i32 (%1) {slot=0, device=\"CPU\"}\n"
+                                   "%31 = buffer i32 (%1) {slot=1, device=\"CPU:1\"}\n"
+                                   "%32 = mstack i32 (%30, %31)\n"
+                                   "%33 = buffer i32 (%1) {slot=2, device=\"CPU:2\"}\n"
+                                   "%34 = buffer i32 (%1) {slot=3, device=\"CPU:3\"}\n"
+                                   "%35 = mstack i32 (%33, %34)\n"
+                                   "%40 = copy i32 (%32) {device=\"CPU:2,CPU:3\"}\n"
+                                   "%41 = call void (%40, %35, %32)\n"
+                                   "%42 = linear void (%41)\n");
+    (void)seed(8, 0, "CPU", 1, 1);
+    tolk_buffer *to = seed(8, 2, "CPU:2", 50, 0);
+    assert_int_equal(run(l, NULL), TOLK_E_UNBOUND); /* slot 1 has nothing in it */
+    check_ints(to, 50, 0);
+    tolk_buffer *from = seed(8, 1, "CPU:1", 9, 0);
+    run_well(l, NULL);
+    check_ints(to, 1, 1);
+    (void)seed(8, 0, "CPU", 70, 0);
+    assert_int_equal(tolk_buffer_free(from, NULL), TOLK_OK);
+    assert_int_equal(run(l, NULL), TOLK_E_FREED);
+    check_ints(to, 1, 1);
     tolk_linear_unref(l);
 }
 
@@ -105,6 +144,7 @@ int main(void) {
         TEST(test_one_launch_for_each_device),
         TEST(test_positions_out_of_bounds_launch_nothing),
         TEST(test_copies_go_pair_by_pair),
+        TEST(test_copies_are_checked_at_all_positions_first),
         TEST(test_mixed_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("run_devices", tests, NULL, NULL);

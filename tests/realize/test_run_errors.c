@@ -132,8 +132,43 @@ static void test_a_call_that_fails_stops_the_rest(void **state) {
     tolk_linear_unref(l);
 }
 
+/* In synchronous mode all of a launch is over when the call returns, and so is what went wrong. */
+static void test_a_large_launch_that_fails_says_so_at_once_in_synchronous_mode(void **state) {
+    (void)state;
+    static const char text[] = "tolk.uop 1\n"
+                               "%%0 = const index 8388608\n"
+                               "%%1 = param i32 (%%0) {slot=0, name=\"y\"}\n"
+                               "%%2 = range index (%%0) {axis=0, kind=global}\n"
+                               "%%3 = const index 5\n"
+                               "%%4 = add index (%%2, %%3)\n"
+                               "%%5 = index i32 (%%1, %%4)\n"
+                               "%%6 = const i32 1\n"
+                               "%%7 = store void (%%5, %%6)\n"
+                               "%%8 = end void (%%7, %%2)\n"
+                               "%%9 = sink void (%%8) {name=\"past\"}\n"
+                               "%%10 = buffer i32 (%%0) {slot=0}\n"
+                               "%%11 = call void (%%9, %%10)\n"
+                               "%%12 = linear void (%%11)\n"
+                               "%s";
+    for (int graph = 0; graph < 2; graph++) {
+        teardown(NULL);
+        open_with(1, 1, NULL);
+        tolk_linear *l = linear_of(&r, rt_text(text, graph ? "%13 = custom_function void (%12) "
+                                                             "{name=\"graph\"}\n"
+                                                             "%14 = call void (%13)\n"
+                                                             "%15 = linear void (%14)\n"
+                                                           : ""));
+        assert_int_equal(run(l, NULL), TOLK_E_RANGE);
+        check_contains(err.msg, "past");
+        assert_int_equal(tolk_device_await(r.cpu, NULL), TOLK_E_RANGE);
+        assert_int_equal(tolk_device_recover(r.cpu, NULL), TOLK_OK);
+        tolk_linear_unref(l);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(test_a_large_launch_that_fails_says_so_at_once_in_synchronous_mode),
         TEST(test_SYM_05_variables_are_checked_before_anything_runs),
         TEST(test_wrong_linears),
         TEST(test_jit_takes_what_is_compiled_only),

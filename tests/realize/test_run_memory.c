@@ -130,7 +130,7 @@ static void test_warm_runs_on_the_queue_take_no_memory(void **state) {
                                            4096, 1000LL));
     tolk_exec *e = NULL;
     assert_int_equal(tolk_exec_create(b, l, NULL, &e, NULL), TOLK_OK);
-    assert_int_equal(tolk_exec_run(e, &a, &err), TOLK_E_UNBOUND); /* of its input */
+    assert_int_equal(tolk_exec_run(e, NULL, &err), TOLK_E_UNBOUND); /* of its input */
     check_contains(err.msg, "nothing was stored to the buffer yet");
     tolk_graph *g;
     assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);

@@ -865,6 +865,16 @@ static tolk_status realize_little(const tolk_allocator *al, void *user) {
         call = CALL(at, body_in(at), buf(at, 0), buf(at, 1), bind(at, "n", 5));
         st = call ? TOLK_OK : TOLK_E_NOMEM;
     }
+    static const char zeros[4096];
+    tolk_buffer_info info;
+    tolk_buffer *in = NULL;
+    if (st == TOLK_OK)
+        st = tolk_resolve_single(to, NULL, tolk_uop_src(call, 2), &in, NULL);
+    if (st == TOLK_OK)
+        st = tolk_buffer_get_info(in, &info);
+    if (st == TOLK_OK)
+        st = tolk_buffer_copyin(in, 0, zeros, info.bytes, NULL);
+    tolk_buffer_unref(in);
     for (int i = 0; i < 2 && st == TOLK_OK; i++)
         st = tolk_realize(to, call, NULL, 0, NULL, NULL, NULL);
     tolk_graph_destroy(at);
