@@ -330,7 +330,9 @@ static void test_memory_of_a_call_goes_with_it(void **state) {
         unsetenv("TOLK_MEMORY_PLAN");
         check_floats(bound(b, y), 14);
         assert_int_equal(strangers(), 0);
-        realize(CALL(g, unwritten, y, x), NULL);
+        const tolk_uop *forgotten = CALL(g, unwritten, y, x);
+        assert_int_equal(tolk_realize(b, forgotten, NULL, 0, NULL, NULL, &err), TOLK_E_UNBOUND);
+        check_contains(err.msg, "nothing was stored to the buffer yet");
         assert_int_equal(strangers(), 0);
         const tolk_uop *fails =
             CALL(g, LINEAR(g, mix(g, 1, p, q, buf(g, 3)), add(g, "n", p, q)), y, x);
