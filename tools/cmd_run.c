@@ -7,22 +7,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct times {
     double min_us, median_us;
 } times;
-
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Run `repeat` times, each on the same inputs. program NULL: the interpreter. */
 static int run_kernel(const char *path, const tolk_uop *kernel, const tolk_program *program,
@@ -37,21 +25,20 @@ static int run_kernel(const char *path, const tolk_uop *kernel, const tolk_progr
         if (i)
             tk_binding_rewind(b);
         tolk_error err = TOLK_ERROR_INIT;
-        double start = now_us();
+        double start = tk_times_now_us();
         tolk_status st = program ? tolk_launch_with(program, b->bufs, b->bytes, b->n_bufs, b->vals,
                                                     b->n_vals, opts, &err)
                                  : tolk_interpret_launch(kernel, b->bufs, b->bytes, b->n_bufs,
                                                          b->vals, b->n_vals, 0, opts, &err);
-        us[i] = now_us() - start;
+        us[i] = tk_times_now_us() - start;
         if (st)
             code = tk_report_error(path, st, &err);
         else if (tk_interrupt_seen())
             code = tk_report_interrupted();
     }
     if (!code) {
-        qsort(us, (size_t)repeat, sizeof *us, by_value);
+        out->median_us = tk_times_median(us, (size_t)repeat);
         out->min_us = us[0];
-        out->median_us = repeat % 2 ? us[repeat / 2] : (us[repeat / 2 - 1] + us[repeat / 2]) / 2;
     }
     free(us);
     return code;
@@ -202,11 +189,11 @@ static int run_with(tolk_ctx *ctx, const char *path, run_flags *f) {
     tk_interrupt_watch(device);
     if (device) {
         tolk_program_info info;
-        double start = now_us();
+        double start = tk_times_now_us();
         tk_interrupt_stage("compiling");
         st = tolk_compile(device, kernel, &opts, &program, &err);
         tk_interrupt_stage(NULL);
-        r.compile_ms = (now_us() - start) * 1e-3;
+        r.compile_ms = (tk_times_now_us() - start) * 1e-3;
         if (!st)
             st = tolk_program_get_info(program, &info);
         if (st) {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 static int is_scalar(const tolk_uop *u) {
-    const char *space = tk_cells_is_op(u, "param") ? tk_cells_text(u, "space") : NULL;
-    return tk_cells_is_op(u, "bind") || (space && !strcmp(space, "alu"));
+    const char *space = tk_source_is_op(u, "param") ? tk_cells_text(u, "space") : NULL;
+    return tk_source_is_op(u, "bind") || (space && !strcmp(space, "alu"));
 }
 
 /* ---- the buffers of the calls ---- */
@@ -25,7 +25,7 @@ static tk_cell *cell_of(tk_cells *all, const tolk_uop *node) {
     }
     tk_cell *c = &all->at[all->n++];
     *c = (tk_cell){
-        .node = node, .is_param = tk_cells_is_op(node, "param"), .dtype = tolk_uop_dtype(node)};
+        .node = node, .is_param = tk_source_is_op(node, "param"), .dtype = tolk_uop_dtype(node)};
     int64_t slot = tk_cells_number(node, "slot");
     snprintf(c->slot, sizeof c->slot, "%" PRId64, slot);
     snprintf(c->full, sizeof c->full, "%s%" PRId64, c->is_param ? "param" : "buffer", slot);
@@ -51,7 +51,7 @@ static int note_arg(tk_cells *all, const tolk_uop *arg, int loaded, int stored, 
     int is_new, code = tk_nodes_add(&nodes, arg, &is_new);
     for (size_t k = 0; k < nodes.n && !code; k++) {
         const tolk_uop *u = nodes.at[k];
-        if (tk_cells_is_op(u, "param") || tk_cells_is_op(u, "buffer")) {
+        if (tk_source_is_op(u, "param") || tk_source_is_op(u, "buffer")) {
             tk_cell *c = cell_of(all, u);
             if (!c) {
                 code = tk_report_failed("out of memory");
@@ -64,7 +64,7 @@ static int note_arg(tk_cells *all, const tolk_uop *arg, int loaded, int stored, 
                 add_name(c, name);
             continue;
         }
-        size_t from = tk_cells_is_op(u, "mstack") ? tolk_uop_n_src(u) : tolk_uop_n_src(u) ? 1 : 0;
+        size_t from = tk_source_is_op(u, "mstack") ? tolk_uop_n_src(u) : tolk_uop_n_src(u) ? 1 : 0;
         for (size_t i = from; i-- > 0 && !code;)
             code = tk_nodes_add(&nodes, tolk_uop_src(u, i), &is_new);
     }
@@ -76,7 +76,7 @@ static int is_bound(const tolk_uop *call, const char *name) {
     for (size_t i = 1; i < tolk_uop_n_src(call); i++) {
         const tolk_uop *u = tolk_uop_src(call, i);
         const char *own =
-            tk_cells_is_op(u, "bind") ? tk_cells_text(tolk_uop_src(u, 0), "name") : NULL;
+            tk_source_is_op(u, "bind") ? tk_cells_text(tolk_uop_src(u, 0), "name") : NULL;
         if (own && !strcmp(own, name))
             return 1;
     }
@@ -123,11 +123,11 @@ static int note_launch(tk_cells *all, const tolk_uop *call, const tolk_uop *sink
 static int note_call(void *cells, const tolk_uop *call) {
     tk_cells *all = cells;
     const tolk_uop *body = tolk_uop_src(call, 0);
-    if (tk_cells_is_op(body, "copy") || tk_cells_is_op(body, "slice")) {
+    if (tk_source_is_op(body, "copy") || tk_source_is_op(body, "slice")) {
         int code = note_arg(all, tolk_uop_src(call, 2), 1, 0, "");
         return code ? code : note_arg(all, tolk_uop_src(call, 1), 0, 1, "");
     }
-    return note_launch(all, call, tk_cells_is_op(body, "program") ? tolk_uop_src(body, 0) : body);
+    return note_launch(all, call, tk_source_is_op(body, "program") ? tolk_uop_src(body, 0) : body);
 }
 
 /* ---- names ---- */

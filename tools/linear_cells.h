@@ -59,11 +59,7 @@ int tk_cells_find(tk_cells *all, const char *flag, const char *text, tk_cell **o
 /* How a cell is shown: by its name, if that is its own. */
 const char *tk_cells_shown(const tk_cells *all, const tk_cell *c);
 
-/* Nodes: is it that op; an attribute that is a number, or text (NULL: it has none). */
-static inline int tk_cells_is_op(const tolk_uop *u, const char *name) {
-    return !strcmp(tolk_op_name(tolk_uop_op(u)), name);
-}
-
+/* An attribute of a node that is a number, or text (NULL: it has none). */
 static inline int64_t tk_cells_number(const tolk_uop *u, const char *key) {
     tolk_attr a;
     return tolk_uop_attr(u, key, &a) ? a.i : 0;

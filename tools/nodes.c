@@ -50,16 +50,12 @@ void tk_nodes_free(tk_nodes *nodes) {
     *nodes = (tk_nodes){0};
 }
 
-static int is_op(const tolk_uop *u, const char *name) {
-    return !strcmp(tolk_op_name(tolk_uop_op(u)), name);
-}
-
 /* The linear that a call is of, as it is or as a graph; NULL: it is of something else. */
 static const tolk_uop *linear_of(const tolk_uop *call) {
     const tolk_uop *body = tolk_uop_n_src(call) ? tolk_uop_src(call, 0) : call;
-    if (is_op(body, "custom_function") && tolk_uop_n_src(body))
+    if (tk_source_is_op(body, "custom_function") && tolk_uop_n_src(body))
         body = tolk_uop_src(body, 0);
-    return is_op(body, "linear") ? body : NULL;
+    return tk_source_is_op(body, "linear") ? body : NULL;
 }
 
 /* A linear whose calls are being looked at; a stack of them. */

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct linear_run {
     tolk_ctx *ctx;
@@ -264,17 +263,6 @@ static int read_vars(linear_run *r) {
 
 /* ---- running ---- */
 
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Each time on the same inputs. */
 static int run_times(linear_run *r, const char *path, double *us) {
     tolk_run_args args = TOLK_RUN_INIT;
@@ -292,15 +280,14 @@ static int run_times(linear_run *r, const char *path, double *us) {
                     copy_parts(&r->cells.at[i], 1, r->cells.at[i].data, r->cells.at[i].data_bytes);
         if (code)
             return code;
-        double start = now_us();
+        double start = tk_times_now_us();
         tolk_status st = tolk_exec_run(r->exec, &args, &err);
-        us[k] = now_us() - start;
+        us[k] = tk_times_now_us() - start;
         if (st)
             return tk_report_error(path, st, &err);
         if (tk_interrupt_seen())
             return tk_report_interrupted();
     }
-    qsort(us, (size_t)r->request->repeat, sizeof *us, by_value);
     return TOOL_DONE;
 }
 
@@ -352,9 +339,9 @@ static int save(linear_run *r) {
     return TOOL_DONE;
 }
 
-static void tell(const linear_run *r, const tolk_counters *c, double compile_ms, const double *us) {
+static void tell(const linear_run *r, const tolk_counters *c, double compile_ms, double *us) {
     int64_t n = r->request->repeat;
-    double median = n % 2 ? us[n / 2] : (us[n / 2 - 1] + us[n / 2]) / 2;
+    double median = tk_times_median(us, (size_t)n);
     size_t calls = tolk_uop_n_src(tolk_linear_root(r->linear));
     if (r->request->json) {
         printf("{\"calls\": %zu, \"device\": ", calls);
@@ -423,11 +410,11 @@ static int run_all(linear_run *r, const char *path) {
         return code;
     tk_interrupt_watch(r->request->device);
     opts.compile = r->request->compile;
-    double start = now_us();
+    double start = tk_times_now_us();
     tk_interrupt_stage("compiling");
     st = tolk_exec_create(r->bindings, r->linear, &opts, &r->exec, &err);
     tk_interrupt_stage(NULL);
-    double compile_ms = (now_us() - start) * 1e-3;
+    double compile_ms = (tk_times_now_us() - start) * 1e-3;
     if (st)
         return tk_report_error(path, st, &err);
     if (r->request->repeat > 1 << 24)

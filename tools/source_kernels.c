@@ -7,13 +7,14 @@
 
 #include <string.h>
 
-static int is_op(const tolk_uop *u, const char *name) {
+int tk_source_is_op(const tolk_uop *u, const char *name) {
     return !strcmp(tolk_op_name(tolk_uop_op(u)), name);
 }
 
 int tk_source_is_calls(const tk_source *source) {
     const tolk_uop *root = source->root;
-    return is_op(root, "linear") && (!tolk_uop_n_src(root) || is_op(tolk_uop_src(root, 0), "call"));
+    return tk_source_is_op(root, "linear") &&
+           (!tolk_uop_n_src(root) || tk_source_is_op(tolk_uop_src(root, 0), "call"));
 }
 
 static int add_kernel(tk_source *s, const tolk_uop *kernel) {
@@ -25,9 +26,9 @@ static int add_kernel(tk_source *s, const tolk_uop *kernel) {
 static int add_kernel_of(void *source, const tolk_uop *call) {
     const tolk_uop *body = tolk_uop_n_src(call) ? tolk_uop_src(call, 0) : call;
     tolk_attr name;
-    if (is_op(body, "program") && tolk_uop_n_src(body))
+    if (tk_source_is_op(body, "program") && tolk_uop_n_src(body))
         body = tolk_uop_src(body, 0);
-    return is_op(body, "sink") && tolk_uop_attr(body, "name", &name) && name.s
+    return tk_source_is_op(body, "sink") && tolk_uop_attr(body, "name", &name) && name.s
                ? add_kernel(source, body)
                : TOOL_DONE;
 }
@@ -36,12 +37,14 @@ int tk_source_find_kernels(tk_source *source) {
     const tolk_uop *root = source->root;
     if (tk_source_is_calls(source))
         return tk_nodes_each_call(root, add_kernel_of, source);
-    if (!is_op(root, "group"))
-        return is_op(root, "sink") || is_op(root, "linear") ? add_kernel(source, root) : TOOL_DONE;
+    if (!tk_source_is_op(root, "group"))
+        return tk_source_is_op(root, "sink") || tk_source_is_op(root, "linear")
+                   ? add_kernel(source, root)
+                   : TOOL_DONE;
     int code = TOOL_DONE;
     for (size_t i = 0; i < tolk_uop_n_src(root) && !code; i++) {
         const tolk_uop *u = tolk_uop_src(root, i);
-        if (is_op(u, "sink") || is_op(u, "linear"))
+        if (tk_source_is_op(u, "sink") || tk_source_is_op(u, "linear"))
             code = add_kernel(source, u);
     }
     return code;
@@ -69,14 +72,16 @@ int tk_source_kernel(const tk_source *source, const char *path, const char *name
     const tolk_uop *root = source->root;
     if (!name)
         name = source->kept;
-    if (is_op(root, "linear") && !tk_source_is_calls(source)) { /* a program is its own root */
+    if (tk_source_is_op(root, "linear") &&
+        !tk_source_is_calls(source)) { /* a program is its own root */
         if (name && strcmp(name, tolk_kernel_name(root)))
             return tk_report_usage("%.400s holds the program '%.100s', not '%.100s'", path,
                                    tolk_kernel_name(root), name);
         *out = root;
         return TOOL_DONE;
     }
-    if (!is_op(root, "sink") && !is_op(root, "group") && !tk_source_is_calls(source))
+    if (!tk_source_is_op(root, "sink") && !tk_source_is_op(root, "group") &&
+        !tk_source_is_calls(source))
         return tk_report_usage("%.400s: the root is %s: expected a kernel (a sink with a name)",
                                path, tolk_op_name(tolk_uop_op(root)));
     size_t found = 0;

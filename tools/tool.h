@@ -113,6 +113,16 @@ int tk_source_kernel(const tk_source *source, const char *path, const char *name
 /* Kernel or program number i of the file; NULL: it has not so many. */
 const tolk_uop *tk_source_at(const tk_source *source, size_t i);
 
+/* Is a node that op? */
+int tk_source_is_op(const tolk_uop *u, const char *name);
+
+/* ---- times.c ---- */
+
+/* Now, on a clock that only goes forward, in microseconds. */
+double tk_times_now_us(void);
+/* Sort n > 0 times, the shortest first; their median. */
+double tk_times_median(double *us, size_t n);
+
 /* ---- number.c: values of any dtype, from and to text ---- */
 
 /* Is this text a number (or true, false, inf, nan)? */

@@ -47,6 +47,12 @@ void tolk_graph_clear_error(tolk_graph *graph) {
     graph->error = (tolk_error)TOLK_ERROR_INIT;
 }
 
+tolk_status tk_graph_take_error(tolk_graph *g, tolk_error *err) {
+    tolk_status st = tolk_graph_error(g, err);
+    tolk_graph_clear_error(g);
+    return st != TOLK_OK ? st : tk_status_nomem(err);
+}
+
 uint32_t tolk_graph_count(const tolk_graph *graph) {
     return (uint32_t)graph->nodes.n;
 }

@@ -38,6 +38,10 @@ static inline bool tk_check_is_buffer(const tolk_uop *u) {
 static inline bool tk_check_is_scalar_param(const tolk_uop *u) {
     return u->op == TK_OP_PARAM && tk_uop_int(u, TK_A_PARAM_SPACE) == TK_SPACE_ALU;
 }
+/* An argument of a call that is a value, and no buffer. */
+static inline bool tk_check_is_value(const tolk_uop *u) {
+    return u->op == TK_OP_BIND || tk_check_is_scalar_param(u);
+}
 
 /* A SINK of states of buffers, which is a graph of calls, rather than one of effects, which is a
  * kernel: it has no name, and its first source is a value. */

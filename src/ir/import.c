@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/import.h"
 
-static tolk_status failed(tolk_graph *g, tolk_error *err) {
-    tolk_status st = tolk_graph_error(g, err);
-    tolk_graph_clear_error(g); /* whoever asked is told: the graph is as good as before */
-    return st != TOLK_OK ? st : tk_status_nomem(err);
-}
-
 static tolk_status copy(tolk_graph *g, const tk_walk_list *nodes, tk_walk_map *made,
                         tolk_error *err) {
     TK_VEC(const tolk_uop *) src;
@@ -24,7 +18,7 @@ static tolk_status copy(tolk_graph *g, const tk_walk_list *nodes, tk_walk_map *m
             src.at[i] = g->nodes.at[tk_walk_map_get(made, u->src[i]->id) - 1];
         const tolk_uop *c = tk_uop_import(g, u, src.at);
         if (!c)
-            st = failed(g, err);
+            st = tk_graph_take_error(g, err);
         else if (!tk_walk_map_put(made, u->id, c->id + 1))
             st = tk_status_nomem(err);
     }

@@ -105,6 +105,9 @@ static inline bool tk_graph_failed(const tolk_graph *g) {
     return g->error.code != TOLK_OK;
 }
 
+/* The error that it recorded, or TOLK_E_NOMEM; the graph is as good as before. */
+tolk_status tk_graph_take_error(tolk_graph *g, tolk_error *err);
+
 /* Interned blobs; NULL when out of memory. */
 const tk_blob *tk_blob_str(tolk_graph *g, const char *s, size_t n);
 const tk_blob *tk_blob_ints(tolk_graph *g, const int64_t *ints, size_t n);

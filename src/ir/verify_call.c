@@ -20,10 +20,6 @@ static bool elems_of(const tolk_uop *u, int64_t *n) {
 
 /* ---- arguments ---- */
 
-static bool is_scalar(const tolk_uop *arg) {
-    return tk_uop_is(arg, TK_OP_BIND) || tk_check_is_scalar_param(arg);
-}
-
 /* What can stand for a buffer in the calls of a linear. */
 static bool names_buffer(const tolk_uop *u) {
     return tk_check_is_buffer(u) || tk_uop_is(u, TK_OP_SLICE) || tk_uop_is(u, TK_OP_MSELECT) ||
@@ -33,7 +29,7 @@ static bool names_buffer(const tolk_uop *u) {
 /* The i-th argument that is no scalar; NULL past the end. */
 static const tolk_uop *buffer_arg(const tolk_uop *call, uint32_t i) {
     for (uint32_t k = 1; k < call->n_src; k++)
-        if (!is_scalar(call->src[k]) && i-- == 0)
+        if (!tk_check_is_value(call->src[k]) && i-- == 0)
             return call->src[k];
     return NULL;
 }
@@ -41,7 +37,7 @@ static const tolk_uop *buffer_arg(const tolk_uop *call, uint32_t i) {
 static uint32_t n_buffers(const tolk_uop *call) {
     uint32_t n = 0;
     for (uint32_t k = 1; k < call->n_src; k++)
-        n += !is_scalar(call->src[k]);
+        n += !tk_check_is_value(call->src[k]);
     return n;
 }
 
@@ -77,7 +73,7 @@ static tolk_status kernel_args(const tk_verify_cx *cx, const tolk_uop *call, con
 }
 
 static tolk_status two_buffers(const tk_verify_cx *cx, const tolk_uop *call, const char *which) {
-    if (call->n_src == 3 && !is_scalar(call->src[1]) && !is_scalar(call->src[2]))
+    if (call->n_src == 3 && !tk_check_is_value(call->src[1]) && !tk_check_is_value(call->src[2]))
         return TOLK_OK;
     return tk_verify_fail(cx, call, TOLK_E_VERIFY, "%u arguments, expected 2 buffers: %s",
                           call->n_src - 1, which);
@@ -130,7 +126,7 @@ static tolk_status graph_body(const tk_verify_cx *cx, const tolk_uop *call) {
 static tolk_status listed_call(const tk_verify_cx *cx, const tolk_uop *call) {
     const tolk_uop *body = call->src[0];
     for (uint32_t i = 1; i < call->n_src; i++)
-        if (!is_scalar(call->src[i]) && !names_buffer(call->src[i]))
+        if (!tk_check_is_value(call->src[i]) && !names_buffer(call->src[i]))
             return tk_verify_fail(cx, call, TOLK_E_VERIFY,
                                   "argument %u is %s, expected a buffer (param, buffer, slice, "
                                   "mselect, mstack), a bind or a variable",

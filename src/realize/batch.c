@@ -19,12 +19,6 @@ static tolk_status no_memory(const batches *b) {
     return tk_status_nomem(b->err);
 }
 
-static tolk_status graph_failed(const batches *b) {
-    tolk_status st = tolk_graph_error(b->g, b->err);
-    tolk_graph_clear_error(b->g);
-    return st != TOLK_OK ? st : no_memory(b);
-}
-
 /* The params that the calls of a list take to b->src, behind what is there. */
 static tolk_status add_params(batches *b, const tolk_uop *list) {
     b->nodes.n = 0;
@@ -44,13 +38,13 @@ static tolk_status graph_of(batches *b, const tolk_uop **out) {
     const tolk_uop *body =
         list && name.blob ? tk_uop(b->g, TK_OP_CUSTOM_FUNCTION, TOLK_VOID, &list, 1, &name) : NULL;
     if (!body)
-        return graph_failed(b);
+        return tk_graph_take_error(b->g, b->err);
     b->src.n = 0;
     if (!tk_vec_push(&b->src, body))
         return no_memory(b);
     TK_TRY(add_params(b, list));
     *out = tk_uop(b->g, TK_OP_CALL, TOLK_VOID, b->src.at, b->src.n, NULL);
-    return *out ? TOLK_OK : graph_failed(b);
+    return *out ? TOLK_OK : tk_graph_take_error(b->g, b->err);
 }
 
 /* One call stays a call: a graph of it would only cost. */
@@ -93,7 +87,7 @@ tolk_status tk_batch(tolk_graph *g, const tolk_uop *linear, uint32_t most, tk_ba
         st = flush(&b);
     const tolk_uop *r = NULL;
     if (st == TOLK_OK && !(r = tk_uop(g, TK_OP_LINEAR, TOLK_VOID, b.out.at, b.out.n, NULL)))
-        st = graph_failed(&b);
+        st = tk_graph_take_error(b.g, b.err);
     tk_vec_fini(&b.src);
     tk_vec_fini(&b.nodes);
     tk_vec_fini(&b.out);

@@ -59,14 +59,10 @@ static void describe(tk_call *c, size_t number, int64_t outer) {
 
 /* ---- what the node says ---- */
 
-static bool is_scalar(const tolk_uop *arg) {
-    return tk_uop_is(arg, TK_OP_BIND) || tk_check_is_scalar_param(arg);
-}
-
 static tolk_status read_args(tk_call *c, const tk_walk_map *on_input, const tolk_allocator *al,
                              tolk_error *err) {
     for (uint32_t i = 1; i < c->node->n_src; i++)
-        c->n_args += !is_scalar(c->node->src[i]);
+        c->n_args += !tk_check_is_value(c->node->src[i]);
     if (!c->n_args)
         return TOLK_OK;
     c->args = tk_alloc_zero(al, c->n_args * sizeof *c->args);
@@ -75,7 +71,7 @@ static tolk_status read_args(tk_call *c, const tk_walk_map *on_input, const tolk
         return tk_status_nomem(err);
     size_t n = 0;
     for (uint32_t i = 1; i < c->node->n_src; i++)
-        if (!is_scalar(c->node->src[i])) {
+        if (!tk_check_is_value(c->node->src[i])) {
             c->args[n++] = c->node->src[i];
             c->reaches_input |= tk_walk_map_get(on_input, c->node->src[i]->id) != 0;
         }

@@ -30,11 +30,6 @@ tolk_status tolk_capture_pop(tolk_ctx *ctx, tolk_error *err) {
 
 /* ---- handing over ---- */
 
-static tolk_status graph_failed(tolk_graph *g, tolk_error *err) {
-    tolk_status st = tolk_graph_error(g, err);
-    return st != TOLK_OK ? st : tk_status_nomem(err);
-}
-
 /* The linear in g with the nodes of inputs where its PARAMs were. */
 static tolk_status put_inputs(tolk_graph *g, const tolk_linear *linear, const tolk_run_args *args,
                               tk_walk_list *nodes, tk_walk_list *from, tk_walk_list *to,
@@ -56,7 +51,7 @@ static tolk_status put_inputs(tolk_graph *g, const tolk_linear *linear, const to
     }
     root = tk_call_args_replace(g, root, from->at, to->at, from->n);
     if (!root)
-        return graph_failed(g, err);
+        return tk_graph_take_error(g, err);
     *out = root;
     return TOLK_OK;
 }

@@ -14,12 +14,6 @@
 
 #include <string.h>
 
-static tolk_status graph_failed(tolk_graph *g, tolk_error *err) {
-    tolk_status st = tolk_graph_error(g, err);
-    tolk_graph_clear_error(g);
-    return st != TOLK_OK ? st : tk_status_nomem(err);
-}
-
 /* ---- recording ---- */
 
 tolk_status tk_jit_recording_init(tk_jit_recording *r, const tolk_jit *jit,
@@ -73,7 +67,7 @@ static tolk_status free_binds(tk_jit_recording *r, const tolk_uop **list, tk_wal
             return tk_status_nomem(err);
     }
     *list = tk_call_args_replace(r->graph, *list, from->at, to->at, from->n);
-    return *list ? TOLK_OK : graph_failed(r->graph, err);
+    return *list ? TOLK_OK : tk_graph_take_error(r->graph, err);
 }
 
 static tolk_status add_list(tk_jit_recording *r, const tolk_uop *list, tolk_error *err) {
@@ -150,13 +144,13 @@ static tolk_status put_params(lowering *l, tolk_error *err) {
         while (first < i && l->inputs.at[first] != input)
             first++;
         if (!(param = param_of(l->g, input, i)))
-            return graph_failed(l->g, err);
+            return tk_graph_take_error(l->g, err);
         if (!tk_vec_push(&l->inputs, input) || !tk_vec_push(&l->params, param) ||
             !tk_vec_push(&l->p->one_as, first))
             return tk_status_nomem(err);
     }
     l->list = tk_call_args_replace(l->g, l->list, l->inputs.at, l->params.at, l->inputs.n);
-    return l->list ? TOLK_OK : graph_failed(l->g, err);
+    return l->list ? TOLK_OK : tk_graph_take_error(l->g, err);
 }
 
 /* What PARAM is in the calls is an input by now: any other one nobody gave. */
@@ -261,7 +255,7 @@ static tolk_status place_of(void *user, const tolk_uop *call, const void **place
         return TOLK_OK;
     for (uint32_t i = 1; i < call->n_src; i++) {
         const tolk_uop *arg = call->src[i];
-        if (tk_uop_is(arg, TK_OP_BIND) || tk_check_is_scalar_param(arg))
+        if (tk_check_is_value(arg))
             continue;
         tk_bindings_to to = {NULL, NULL};
         TK_TRY(tk_resolve(l->r->jit->bindings, &l->known, l->r->args->inputs, l->p->n_inputs, arg,
@@ -286,7 +280,7 @@ static tolk_status lower(lowering *l, tolk_error *err) {
                               "jit: the function handed over no linear to be captured");
     l->list = tk_uop(l->g, TK_OP_LINEAR, TOLK_VOID, r->calls.at, r->calls.n, NULL);
     if (!l->list)
-        return graph_failed(l->g, err);
+        return tk_graph_take_error(l->g, err);
     TK_TRY(check_params(l, &l->nodes, err));
     TK_TRY(put_params(l, err));
     TK_TRY(hold(l, err));

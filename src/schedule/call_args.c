@@ -116,10 +116,6 @@ tolk_status tk_call_args_flatten(const tolk_uop *linear, tk_walk_list *out, tolk
     return ok ? TOLK_OK : tk_status_nomem(err);
 }
 
-static bool is_scalar(const tolk_uop *u) {
-    return tk_uop_is(u, TK_OP_BIND) || tk_check_is_scalar_param(u);
-}
-
 tolk_status tk_call_args_written(const tolk_uop *call, const tolk_allocator *al,
                                  void (*fn)(void *user, const tolk_uop *arg), void *user,
                                  tolk_error *err) {
@@ -129,7 +125,7 @@ tolk_status tk_call_args_written(const tolk_uop *call, const tolk_allocator *al,
     if (is_kernel)
         TK_TRY(tk_params_init(&params, tk_uop_is(body, TK_OP_SINK) ? body : body->src[0], al, err));
     for (uint32_t i = 1, place = 0; i < call->n_src; i++) {
-        if (is_scalar(call->src[i]))
+        if (tk_check_is_value(call->src[i]))
             continue;
         bool writes = is_kernel ? place < params.n_bufs && tk_params_buf(&params, place)->stored
                       : tk_uop_is(body, TK_OP_COPY) ? place == 0

@@ -47,12 +47,6 @@ static tolk_status no_memory(const schedule *s) {
     return tk_status_nomem(s->err);
 }
 
-static tolk_status graph_failed(const schedule *s) {
-    tolk_status st = tolk_graph_error(s->g, s->err);
-    tolk_graph_clear_error(s->g);
-    return st != TOLK_OK ? st : no_memory(s);
-}
-
 static tolk_status wrong(const schedule *s, const tolk_uop *u, const char *what) {
     return tk_status_fail(s->err, TOLK_E_VERIFY, TK_NO_NODE, "schedule: %s, got %s", what,
                           tk_op_get(tk_uop_op(u))->name);
@@ -498,7 +492,7 @@ static tolk_status storage(schedule *s, tk_walk_map *memo, const tolk_uop *value
             r = u;
         }
         if (!r)
-            return graph_failed(s);
+            return tk_graph_take_error(s->g, s->err);
         if (!tk_walk_map_put(memo, u->id, r->id + 1))
             return no_memory(s);
         (void)tk_vec_pop(&s->todo);
@@ -520,12 +514,12 @@ static tolk_status emit(schedule *s, tk_walk_map *memo, tk_walk_list *args, tk_w
         }
         const tolk_uop *c = ok ? tk_uop_with_src(s->g, call, args->at, args->n) : NULL;
         if (ok && !c)
-            return graph_failed(s);
+            return tk_graph_take_error(s->g, s->err);
         if (!ok || !tk_vec_push(calls, c))
             return no_memory(s);
     }
     *out = tk_uop(s->g, TK_OP_LINEAR, TOLK_VOID, calls->at, calls->n, NULL);
-    return *out ? TOLK_OK : graph_failed(s);
+    return *out ? TOLK_OK : tk_graph_take_error(s->g, s->err);
 }
 
 static tolk_status emit_list(schedule *s, const tolk_uop **out) {

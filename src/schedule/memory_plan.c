@@ -79,13 +79,6 @@ static tolk_status no_memory(const plan *p) {
     return tk_status_nomem(p->err);
 }
 
-/* What the graph recorded; it is as good as before. */
-static tolk_status graph_failed(const plan *p) {
-    tolk_status st = tolk_graph_error(p->g, p->err);
-    tolk_graph_clear_error(p->g);
-    return st != TOLK_OK ? st : no_memory(p);
-}
-
 /* ---- buffers ---- */
 
 /* Most elements that a BUFFER can have; false if it has none, or nothing bounds them. */
@@ -283,7 +276,7 @@ static tolk_status plain_call(plan *p, const tolk_uop *u, size_t call) {
         unsigned mask = pass ? (unsigned)WRITES : ~(unsigned)WRITES;
         for (uint32_t i = 1, buffer = 0; i < u->n_src; i++) {
             const tolk_uop *x = u->src[i];
-            if (tk_uop_is(x, TK_OP_BIND) || tk_check_is_scalar_param(x))
+            if (tk_check_is_value(x))
                 continue;
             unsigned how = copies               ? (unsigned)COPIES | (buffer ? READS : WRITES)
                            : a && buffer < a->n ? a->use[buffer]
@@ -487,7 +480,7 @@ static tolk_status make_arenas(plan *p, tk_walk_list *arenas) {
         const tolk_uop *size = tk_uop_index_const(p->g, (int64_t)rounded(l->peak));
         l->arena = size ? tk_uop(p->g, TK_OP_BUFFER, TOLK_I8, &size, 1, attrs) : NULL;
         if (!l->arena)
-            return graph_failed(p);
+            return tk_graph_take_error(p->g, p->err);
         if (arenas && !tk_vec_push(arenas, l->arena))
             return no_memory(p);
     }
@@ -513,11 +506,11 @@ static tolk_status replace(plan *p, const tolk_uop *linear, const tolk_uop **out
         from[n] = p->items.at[i].node;
         to[n] = slice_of(p, &p->items.at[i]);
         if (!to[n++])
-            return graph_failed(p);
+            return tk_graph_take_error(p->g, p->err);
     }
     const tolk_uop *r = tk_rewrite_substitute(p->g, linear, from, to, n);
     if (!r)
-        return graph_failed(p);
+        return tk_graph_take_error(p->g, p->err);
     *out = r;
     return TOLK_OK;
 }

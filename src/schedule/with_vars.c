@@ -44,12 +44,6 @@ static tolk_status no_memory(const work *w) {
     return tk_status_nomem(w->err);
 }
 
-static tolk_status graph_failed(const work *w) {
-    tolk_status st = tolk_graph_error(w->g, w->err);
-    tolk_graph_clear_error(w->g);
-    return st != TOLK_OK ? st : no_memory(w);
-}
-
 static const char *op_name(const tolk_uop *u) {
     return tk_op_get(tk_uop_op(u))->name;
 }
@@ -76,7 +70,7 @@ static tolk_status take_binds(const work *w, const tolk_uop **root, binds *out, 
     if (!out->n)
         return TOLK_OK;
     *root = tk_call_args_replace(w->g, *root, out->at, vars->at, out->n);
-    return *root ? TOLK_OK : graph_failed(w);
+    return *root ? TOLK_OK : tk_graph_take_error(w->g, w->err);
 }
 
 /* The root with variables in place of the BINDs, which go to out. */
@@ -221,7 +215,7 @@ static tolk_status new_buffer(const work *w, const tolk_uop *u, const tolk_uop *
                         tk_uop_attr(u, TK_A_BUFFER_DEVICE)};
     *out = tk_uop(w->g, TK_OP_BUFFER, u->dtype, u->src, u->n_src, attrs);
     if (!*out)
-        return graph_failed(w);
+        return tk_graph_take_error(w->g, w->err);
     return !w->made || tk_vec_push(w->made, *out) ? TOLK_OK : no_memory(w);
 }
 
@@ -253,7 +247,7 @@ static tolk_status put_in(work *w, const tolk_uop *u, const tolk_uop *call, tk_w
                 return no_memory(w);
         }
         if (!same && !(r = tk_uop_with_src(w->g, u, w->src.at, w->src.n)))
-            return graph_failed(w);
+            return tk_graph_take_error(w->g, w->err);
     }
     return tk_walk_map_put(memo, u->id, r->id + 1) ? TOLK_OK : no_memory(w);
 }
@@ -421,7 +415,7 @@ static tolk_status make(work *w, const tolk_uop *root, binds *from, const tolk_u
     TK_TRY(add_calls(w));
     const tolk_uop *all = tk_uop(w->g, TK_OP_LINEAR, TOLK_VOID, w->calls.at, w->calls.n, NULL);
     if (!all)
-        return graph_failed(w);
+        return tk_graph_take_error(w->g, w->err);
     TK_TRY(add_values(w, all, from, values));
     *list = all;
     return TOLK_OK;

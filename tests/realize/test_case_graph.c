@@ -22,7 +22,7 @@ static tolk_buffer *put(const tolk_uop *node, size_t n, float v) {
 }
 
 /* y[i] = x[i] + 1, 16 elements; inputs 0 and 1. */
-#define PLUS_ONE                                                                                   \
+#define PLUS_ONE_KERNEL                                                                            \
     "tolk.uop 1\n"                                                                                 \
     "%0 = const index 16\n"                                                                        \
     "%1 = param f32 (%0) {slot=0}\n"                                                               \
@@ -35,7 +35,9 @@ static tolk_buffer *put(const tolk_uop *node, size_t n, float v) {
     "%8 = index f32 (%1, %3)\n"                                                                    \
     "%9 = store void (%8, %7)\n"                                                                   \
     "%10 = end void (%9, %3)\n"                                                                    \
-    "%11 = sink void (%10) {name=\"plus_one\"}\n"                                                  \
+    "%11 = sink void (%10) {name=\"plus_one\"}\n"
+#define PLUS_ONE                                                                                   \
+    PLUS_ONE_KERNEL                                                                                \
     "%30 = param f32 (%0) {slot=0}\n"                                                              \
     "%31 = param f32 (%0) {slot=1}\n"                                                              \
     "%32 = buffer f32 (%0) {slot=2}\n"                                                             \
@@ -113,19 +115,7 @@ static void test_GRAPH_01_a_result_of_the_linear_is_refused_as_input(void **stat
 /* ---- GRAPH-03: a copy from host memory, which is then other memory ---- */
 
 #define FROM_HOST                                                                                  \
-    "tolk.uop 1\n"                                                                                 \
-    "%0 = const index 16\n"                                                                        \
-    "%1 = param f32 (%0) {slot=0}\n"                                                               \
-    "%2 = param f32 (%0) {slot=1}\n"                                                               \
-    "%3 = range index (%0) {axis=0, kind=global}\n"                                                \
-    "%4 = index f32 (%2, %3)\n"                                                                    \
-    "%5 = load f32 (%4)\n"                                                                         \
-    "%6 = const f32 0x1p+0\n"                                                                      \
-    "%7 = add f32 (%5, %6)\n"                                                                      \
-    "%8 = index f32 (%1, %3)\n"                                                                    \
-    "%9 = store void (%8, %7)\n"                                                                   \
-    "%10 = end void (%9, %3)\n"                                                                    \
-    "%11 = sink void (%10) {name=\"plus_one\"}\n"                                                  \
+    PLUS_ONE_KERNEL                                                                                \
     "%30 = buffer f32 (%0) {slot=0}\n"                                                             \
     "%31 = buffer f32 (%0) {slot=1}\n"                                                             \
     "%32 = buffer f32 (%0) {slot=2}\n"                                                             \
