@@ -77,7 +77,8 @@ void *tk_test_on_stack(size_t stack_bytes, void *(*fn)(void *), void *arg);
  */
 bool tk_test_limit_memory(size_t more);
 /* Runs fn(arg) in a child process, for at most `seconds`. Returns its exit code 0..255, -N if it
- * died by signal N (14: it took too long). fn's result is the exit code. */
+ * died by signal N (14: it took too long). fn's result is the exit code. Leaks are not looked for.
+ */
 int tk_test_child(int (*fn)(void *), void *arg, unsigned seconds);
 
 /* An absolute path below the source folder; the caller frees it. */
