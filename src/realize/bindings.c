@@ -211,24 +211,66 @@ static void remove_at(tolk_bindings *b, size_t i) {
     tk_bindings_to_drop(&gone.to);
 }
 
+/* The place in the list of what is bound to a node of any graph. */
+static bool find_place(tolk_bindings *b, const tolk_uop *node, size_t *out) {
+    const tolk_uop *own;
+    if (tk_bindings_node(b, node, &own, NULL) == TOLK_OK) {
+        const uint64_t *i = tk_map_find(&b->place, (uintptr_t)own);
+        *out = i ? (size_t)*i : 0;
+        return i != NULL;
+    }
+    /* There is no memory for a copy to compare with. */
+    for (*out = 0; *out < b->list.n; ++*out)
+        if (b->list.at[*out].node->hash == node->hash &&
+            tk_uop_compare(b->list.at[*out].node, node) == 0)
+            return true;
+    return false;
+}
+
 void tolk_bindings_remove(tolk_bindings *bindings, const tolk_uop *node) {
+    size_t i;
     if (!bindings || !node)
         return;
     tk_bindings_begin(bindings);
-    const tolk_uop *own;
-    if (tk_bindings_node(bindings, node, &own, NULL) == TOLK_OK) {
-        const uint64_t *i = tk_map_find(&bindings->place, (uintptr_t)own);
-        if (i)
-            remove_at(bindings, (size_t)*i);
-        return;
-    }
-    /* There is no memory for a copy to compare with. */
-    for (size_t i = 0; i < bindings->list.n; i++)
-        if (bindings->list.at[i].node->hash == node->hash &&
-            tk_uop_compare(bindings->list.at[i].node, node) == 0) {
-            remove_at(bindings, i);
-            return;
-        }
+    if (find_place(bindings, node, &i))
+        remove_at(bindings, i);
+}
+
+static bool has_buffer(tk_bindings_to to, const tolk_buffer *buffer) {
+    bool has = to.one == buffer;
+    for (size_t i = 0; to.many && i < to.many->n; i++)
+        has |= to.many->at[i] == buffer;
+    return has;
+}
+
+/* Is a buffer a view of what one of the arenas stands for? */
+static bool is_part(tolk_bindings *b, const tolk_buffer *buffer, const tk_walk_list *arenas) {
+    size_t i;
+    tolk_buffer_info info;
+    if (tolk_buffer_get_info(buffer, &info) != TOLK_OK || !info.base)
+        return false;
+    for (size_t k = 0; k < arenas->n; k++)
+        if (find_place(b, arenas->at[k], &i) && has_buffer(b->list.at[i].to, info.base))
+            return true;
+    return false;
+}
+
+static bool has_part(tolk_bindings *b, tk_bindings_to to, const tk_walk_list *arenas) {
+    bool has = to.one && is_part(b, to.one, arenas);
+    for (size_t i = 0; to.many && i < to.many->n && !has; i++)
+        has = is_part(b, to.many->at[i], arenas);
+    return has;
+}
+
+void tk_bindings_remove_own(tolk_bindings *b, const tk_memory_plan_own *own) {
+    size_t i;
+    tk_bindings_begin(b);
+    for (size_t k = 0; k < own->views.n; k++)
+        if (find_place(b, own->views.at[k], &i) && has_part(b, b->list.at[i].to, &own->arenas))
+            remove_at(b, i);
+    for (size_t k = 0; k < own->arenas.n; k++)
+        if (find_place(b, own->arenas.at[k], &i))
+            remove_at(b, i);
 }
 
 tolk_status tolk_bindings_find(const tolk_bindings *bindings, const tolk_uop *node,

@@ -7,6 +7,7 @@
 #define TK_REALIZE_BINDINGS_H
 
 #include "ir/uop.h"
+#include "schedule/memory_plan.h"
 
 #include <tolk/realize.h>
 
@@ -52,6 +53,9 @@ tolk_status tk_bindings_is_bound(const tolk_bindings *b, const tolk_uop *node, b
  * buffers again change nothing. Errors: TOLK_E_NOMEM. */
 tolk_status tk_bindings_put(tolk_bindings *b, const tolk_uop *node, tk_bindings_to to, bool made,
                             tolk_error *err);
+/* The linear of a plan is over: its arenas stand for nothing any more, and its views where they are
+ * parts of them. */
+void tk_bindings_remove_own(tolk_bindings *b, const tk_memory_plan_own *own);
 
 void tk_bindings_to_ref(tk_bindings_to to);
 void tk_bindings_to_drop(tk_bindings_to *to);

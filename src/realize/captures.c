@@ -109,7 +109,7 @@ static tolk_status hold_bound(tolk_bindings *b, const tolk_linear *linear, tk_wa
 }
 
 static tolk_status run_planned(const tk_captured *x, const tolk_run_args *args, tk_walk_list *nodes,
-                               tk_walk_list *held, tk_walk_list *arenas, bool again,
+                               tk_walk_list *held, tk_memory_plan_own *own, bool again,
                                tolk_error *err) {
     for (size_t i = 0; i < x->n_held; i++)
         if (!tk_vec_push(held, x->held[i]))
@@ -119,7 +119,7 @@ static tolk_status run_planned(const tk_captured *x, const tolk_run_args *args, 
             return tk_status_nomem(err);
     TK_TRY(hold_bound(x->bindings, x->linear, nodes, held, err));
     tolk_linear *planned;
-    TK_TRY(tk_schedules_plan(x->linear, held->at, held->n, arenas, &planned, err));
+    TK_TRY(tk_schedules_plan(x->linear, held->at, held->n, own, &planned, err));
     tolk_status st;
     if (planned == x->linear && again) {
         st = tolk_run_linear(x->bindings, planned, x->opts, args, err);
@@ -129,8 +129,7 @@ static tolk_status run_planned(const tk_captured *x, const tolk_run_args *args, 
         if (st == TOLK_OK)
             st = tolk_exec_run(exec, args, err);
         tolk_exec_destroy(exec);
-        for (size_t i = 0; i < arenas->n; i++) /* what is queued keeps their memory */
-            tolk_bindings_remove(x->bindings, arenas->at[i]);
+        tk_bindings_remove_own(x->bindings, own); /* what is queued keeps their memory */
     }
     tolk_linear_unref(planned);
     return st;
@@ -145,12 +144,13 @@ tolk_status tk_captures_realize(tolk_bindings *b, tolk_linear *linear, const tol
     tk_capture c;
     if (tk_capture_find(ctx, &c))
         return hand_over(&c, &x, args, err);
-    tk_walk_list nodes, all, arenas;
+    tk_walk_list nodes, all;
+    tk_memory_plan_own own;
     tk_vec_init(&nodes, &ctx->al);
     tk_vec_init(&all, &ctx->al);
-    tk_vec_init(&arenas, &ctx->al);
-    tolk_status st = run_planned(&x, args, &nodes, &all, &arenas, again, err);
-    tk_vec_fini(&arenas);
+    tk_memory_plan_own_init(&own, &ctx->al);
+    tolk_status st = run_planned(&x, args, &nodes, &all, &own, again, err);
+    tk_memory_plan_own_fini(&own);
     tk_vec_fini(&all);
     tk_vec_fini(&nodes);
     return st;

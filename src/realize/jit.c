@@ -11,7 +11,7 @@
 void tk_jit_replay_init(tk_jit_replay *p, const tolk_jit *jit) {
     const tolk_allocator *al = &jit->ctx->al;
     *p = (tk_jit_replay){0};
-    tk_vec_init(&p->arenas, al);
+    tk_memory_plan_own_init(&p->own, al);
     tk_vec_init(&p->others, al);
     tk_vec_init(&p->writes, al);
     tk_vec_init(&p->names, al);
@@ -23,8 +23,7 @@ void tk_jit_replay_init(tk_jit_replay *p, const tolk_jit *jit) {
 
 void tk_jit_replay_fini(tk_jit_replay *p, const tolk_jit *jit) {
     tolk_exec_destroy(p->exec);
-    for (size_t i = 0; i < p->arenas.n; i++) /* what is queued keeps their memory */
-        tolk_bindings_remove(jit->bindings, p->arenas.at[i]);
+    tk_bindings_remove_own(jit->bindings, &p->own); /* what is queued keeps their memory */
     tolk_linear_unref(p->linear);
     for (size_t i = 0; i < p->names.n; i++)
         tk_strbuf_text_free(&jit->ctx->al, p->names.at[i]);
@@ -35,7 +34,7 @@ void tk_jit_replay_fini(tk_jit_replay *p, const tolk_jit *jit) {
     tk_vec_fini(&p->names);
     tk_vec_fini(&p->writes);
     tk_vec_fini(&p->others);
-    tk_vec_fini(&p->arenas);
+    tk_memory_plan_own_fini(&p->own);
 }
 
 /* ---- the runs ---- */

@@ -13,6 +13,7 @@
 #include "realize/captures.h"
 
 #include "ir/walk.h"
+#include "schedule/memory_plan.h"
 
 typedef enum tk_jit_next { TK_JIT_RUN, TK_JIT_CAPTURE, TK_JIT_REPLAY } tk_jit_next;
 
@@ -38,9 +39,9 @@ typedef struct tk_jit_overlap {
 typedef struct tk_jit_replay {
     tolk_linear *linear;
     tolk_exec *exec;
-    tk_walk_list arenas; /* BUFFERs of the linear's graph that only it uses */
-    tk_walk_list others; /* BUFFERs that it uses and that are no inputs */
-    TK_VEC(bool) writes; /* does it write to that input, then that one of others? */
+    tk_memory_plan_own own; /* nodes of the linear's graph */
+    tk_walk_list others;    /* BUFFERs that it uses and that are no inputs */
+    TK_VEC(bool) writes;    /* does it write to that input, then that one of others? */
     uint32_t n_inputs;
     TK_VEC(char *) names; /* of the variables; texts of base/strbuf.h */
     TK_VEC(tk_jit_overlap) overlaps;

@@ -212,8 +212,8 @@ static tolk_status find_written(lowering *l, tolk_error *err) {
 
 /* Arenas, and BUFFERs that a call binds to a view, which have no memory of their own. */
 static tolk_status find_own(lowering *l) {
-    for (size_t i = 0; i < l->p->arenas.n; i++)
-        if (!tk_walk_map_put(&l->is_own, l->p->arenas.at[i]->id, 1))
+    for (size_t i = 0; i < l->p->own.arenas.n; i++)
+        if (!tk_walk_map_put(&l->is_own, l->p->own.arenas.at[i]->id, 1))
             return TOLK_E_NOMEM;
     for (uint32_t i = 0; i < l->list->n_src; i++) {
         const tolk_uop *c = l->list->src[i];
@@ -284,7 +284,7 @@ static tolk_status lower(lowering *l, tolk_error *err) {
     TK_TRY(check_params(l, &l->nodes, err));
     TK_TRY(put_params(l, err));
     TK_TRY(hold(l, err));
-    TK_TRY(tk_memory_plan(l->g, l->list, r->held.at, r->held.n, &l->list, &l->p->arenas, err));
+    TK_TRY(tk_memory_plan(l->g, l->list, r->held.at, r->held.n, &l->list, &l->p->own, err));
     TK_TRY(find_written(l, err));
     TK_TRY(find_others(l, err));
     if (jit->no_graphs)
@@ -293,8 +293,7 @@ static tolk_status lower(lowering *l, tolk_error *err) {
     tk_resolve_memo_init(&l->known, jit->bindings);
     tolk_status st = tk_batch(l->g, l->list, jit->batch, place_of, l, &l->list, err);
     tk_resolve_memo_fini(&l->known);
-    for (size_t i = 0; i < l->p->arenas.n; i++) /* to ask where they are was to bind them */
-        tolk_bindings_remove(jit->bindings, l->p->arenas.at[i]);
+    tk_bindings_remove_own(jit->bindings, &l->p->own); /* to ask where they are was to bind them */
     return st;
 }
 
@@ -321,7 +320,7 @@ tolk_status tk_jit_lower(tk_jit_recording *r, tk_jit_replay *p, tolk_error *err)
     r->graph = NULL; /* the linear's now: what the replay names is in it */
     st = tk_linear_adopt(jit->ctx, g, l.list, &p->linear, err);
     if (st != TOLK_OK) {
-        p->arenas.n = p->others.n = 0; /* went with the graph */
+        p->own.arenas.n = p->own.views.n = p->others.n = 0; /* went with the graph */
         return st;
     }
     return tolk_exec_create(jit->bindings, p->linear, jit->realize, &p->exec, err);

@@ -34,34 +34,34 @@ tolk_status tolk_create_schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_linea
     return tk_linear_adopt(ctx, g, list, out, err);
 }
 
-/* Into g: the list, and the held nodes to `own`. */
+/* Into g: the list, and the held nodes to `nodes`. */
 static tolk_status import_all(tolk_graph *g, const tolk_linear *linear, const tolk_uop *const *held,
-                              size_t n_held, const tolk_uop **list, const tolk_uop **own,
+                              size_t n_held, const tolk_uop **list, const tolk_uop **nodes,
                               tolk_error *err) {
     TK_TRY(tk_import(g, linear->root, list, err));
     for (size_t i = 0; i < n_held; i++) {
         if (!held[i])
             return arg_null("tolk_memory_plan", "a node of held", err);
-        TK_TRY(tk_import(g, held[i], &own[i], err));
+        TK_TRY(tk_import(g, held[i], &nodes[i], err));
     }
     return TOLK_OK;
 }
 
 tolk_status tk_schedules_plan(tolk_linear *linear, const tolk_uop *const *held, size_t n_held,
-                              tk_walk_list *arenas, tolk_linear **out, tolk_error *err) {
+                              tk_memory_plan_own *own, tolk_linear **out, tolk_error *err) {
     tolk_ctx *ctx = linear->ctx;
     tk_ctx_after_fork(ctx);
     tolk_graph *g;
-    const tolk_uop **own = tk_alloc(&ctx->al, n_held * sizeof *own);
-    if (!own || tk_graph_create(ctx, &g) != TOLK_OK) {
-        tk_alloc_free(&ctx->al, own, n_held * sizeof *own);
+    const tolk_uop **nodes = tk_alloc(&ctx->al, n_held * sizeof *nodes);
+    if (!nodes || tk_graph_create(ctx, &g) != TOLK_OK) {
+        tk_alloc_free(&ctx->al, nodes, n_held * sizeof *nodes);
         return tk_status_nomem(err);
     }
     const tolk_uop *list = NULL, *planned = NULL;
-    tolk_status st = import_all(g, linear, held, n_held, &list, own, err);
+    tolk_status st = import_all(g, linear, held, n_held, &list, nodes, err);
     if (st == TOLK_OK)
-        st = tk_memory_plan(g, list, own, n_held, &planned, arenas, err);
-    tk_alloc_free(&ctx->al, own, n_held * sizeof *own);
+        st = tk_memory_plan(g, list, nodes, n_held, &planned, own, err);
+    tk_alloc_free(&ctx->al, nodes, n_held * sizeof *nodes);
     if (st == TOLK_OK && planned != list)
         return tk_linear_adopt(ctx, g, planned, out, err);
     tk_graph_destroy(g);

@@ -7,10 +7,10 @@
 
 #include "ir/walk.h"
 #include "realize/linear.h"
+#include "schedule/memory_plan.h"
 
-/* tolk_memory_plan(), checked. arenas: gets the nodes of the arenas, of *out's graph; may be NULL.
- */
+/* tolk_memory_plan(), checked. own: gets nodes of *out's graph; may be NULL. */
 tolk_status tk_schedules_plan(tolk_linear *linear, const tolk_uop *const *held, size_t n_held,
-                              tk_walk_list *arenas, tolk_linear **out, tolk_error *err);
+                              tk_memory_plan_own *own, tolk_linear **out, tolk_error *err);
 
 #endif

@@ -24,6 +24,7 @@ typedef struct item {
     size_t first, last; /* calls that reach it */
     bool is_fixed;      /* stays as it is, for whatever reason */
     bool is_view;       /* a SLICE call binds it */
+    bool is_seen;       /* a view: what it stands for is fixed */
     bool is_written, is_copied;
     bool is_behind;   /* some view stands for a part of it */
     uint32_t edge;    /* of its views: index + 1 of the latest one */
@@ -77,6 +78,16 @@ typedef struct plan {
 
 static tolk_status no_memory(const plan *p) {
     return tk_status_nomem(p->err);
+}
+
+void tk_memory_plan_own_init(tk_memory_plan_own *own, const tolk_allocator *al) {
+    tk_vec_init(&own->arenas, al);
+    tk_vec_init(&own->views, al);
+}
+
+void tk_memory_plan_own_fini(tk_memory_plan_own *own) {
+    tk_vec_fini(&own->views);
+    tk_vec_fini(&own->arenas);
 }
 
 /* ---- buffers ---- */
@@ -380,8 +391,10 @@ static tolk_status scan(plan *p, const tolk_uop *linear, const tolk_uop *const *
         p->items.at[i].is_fixed = true; /* of held nodes that no call reaches */
     TK_TRY(fix_behind_views(p));
     TK_TRY(last_behind_views(p));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        p->items.at[i].is_seen = p->items.at[i].is_fixed;
         p->items.at[i].is_fixed |= p->items.at[i].is_view;
+    }
     return TOLK_OK;
 }
 
@@ -470,7 +483,7 @@ int64_t tk_memory_plan_slot(tolk_ctx *ctx) {
     return atomic_fetch_sub_explicit(&ctx->next_slot, 1, memory_order_relaxed) - 1;
 }
 
-static tolk_status make_arenas(plan *p, tk_walk_list *arenas) {
+static tolk_status make_arenas(plan *p, tk_memory_plan_own *own) {
     for (size_t i = 0; i < p->lanes.n; i++) {
         lane *l = &p->lanes.at[i];
         tk_attr attrs[4] = {{.i = tk_memory_plan_slot(p->g->ctx)},
@@ -481,7 +494,12 @@ static tolk_status make_arenas(plan *p, tk_walk_list *arenas) {
         l->arena = size ? tk_uop(p->g, TK_OP_BUFFER, TOLK_I8, &size, 1, attrs) : NULL;
         if (!l->arena)
             return tk_graph_take_error(p->g, p->err);
-        if (arenas && !tk_vec_push(arenas, l->arena))
+        if (own && !tk_vec_push(&own->arenas, l->arena))
+            return no_memory(p);
+    }
+    for (size_t i = 0; own && i < p->items.n; i++) {
+        const item *it = &p->items.at[i];
+        if (it->is_view && !it->is_seen && !tk_vec_push(&own->views, it->node))
             return no_memory(p);
     }
     return TOLK_OK;
@@ -516,7 +534,7 @@ static tolk_status replace(plan *p, const tolk_uop *linear, const tolk_uop **out
 }
 
 tolk_status tk_memory_plan(tolk_graph *g, const tolk_uop *linear, const tolk_uop *const *held,
-                           size_t n_held, const tolk_uop **out, tk_walk_list *arenas,
+                           size_t n_held, const tolk_uop **out, tk_memory_plan_own *own,
                            tolk_error *err) {
     if (!tk_uop_is(linear, TK_OP_LINEAR))
         return tk_status_fail(err, TOLK_E_VERIFY, TK_NO_NODE, "expected a linear of calls, got %s",
@@ -545,7 +563,7 @@ tolk_status tk_memory_plan(tolk_graph *g, const tolk_uop *linear, const tolk_uop
     if (st == TOLK_OK)
         st = place_items(&p, linear->n_src, &any);
     if (st == TOLK_OK && any)
-        st = make_arenas(&p, arenas);
+        st = make_arenas(&p, own);
     if (st == TOLK_OK && any)
         st = replace(&p, linear, &planned);
     for (size_t i = 0; i < p.lanes.n; i++) {

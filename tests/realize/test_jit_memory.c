@@ -94,6 +94,111 @@ static void test_ALIAS_05_a_view_that_is_looked_at_keeps_its_memory(void **state
     unsetenv("TOLK_MEMORY_PLAN");
 }
 
+/* What is in use when nothing runs and nothing is kept for later. */
+static uint64_t used_now(void) {
+    assert_int_equal(tolk_device_await(r.cpu, NULL), TOLK_OK);
+    tolk_device_trim(r.cpu);
+    return tolk_device_used_memory(r.cpu);
+}
+
+static const tolk_uop *seed_view_buffers(void) {
+    const tolk_uop *w = buffer_in(g, 5, N - 1, NULL);
+    tolk_buffer *x = floats(r.cpu, N - 1, 0);
+    assert_int_equal(tolk_bindings_seed(b, w, x, NULL), TOLK_OK);
+    tolk_buffer_unref(x);
+    seed(f32s(g, 0), NULL, 1);
+    seed(f32s(g, 2), NULL, 0);
+    seed(f32s(g, 3), NULL, 0);
+    return w;
+}
+
+/* A view of planned memory that nobody looks at ends with it: after a run, and with the jit. */
+static void test_a_view_of_an_arena_keeps_it_no_longer_than_the_run(void **state) {
+    (void)state;
+    bool hold = false;
+    const tolk_uop *x = f32s(g, 0), *v = buffer_in(g, 4, N - 1, NULL), *w = seed_view_buffers();
+    uint64_t used = used_now();
+    for (int i = 0; i < 3; i++) { /* a view that stayed would be one of those that are held */
+        assert_int_equal(with_view(&hold, b, NULL, &err), TOLK_OK);
+        check_floats(bound(w), 3);
+        assert_null(bound(v));
+        assert_null(bound(f32s(g, 1)));
+        assert_int_equal(arenas(), 0);
+        assert_int_equal(used_now(), used);
+    }
+    for (int i = 0; i < 3; i++) {
+        tolk_jit_opts opts = TOLK_JIT_OPTS_INIT;
+        opts.no_graphs = i == 1;
+        tolk_jit *jit = jit_of(with_view, &hold, &opts);
+        for (int k = 0; k < 4; k++)
+            run_ok(jit, &x, 1);
+        check_floats(bound(w), 3);
+        assert_null(bound(f32s(g, 1)));
+        assert_int_equal(arenas(), 1);
+        assert_true(used_now() > used);
+        tolk_buffer *other = NULL;
+        if (i == 2) { /* bound anew by somebody: it is no view of the jit's memory any more */
+            other = floats(r.cpu, N - 1, 7);
+            assert_int_equal(tolk_bindings_seed(b, v, other, NULL), TOLK_OK);
+            tolk_buffer_unref(other);
+        }
+        tolk_jit_destroy(jit);
+        assert_ptr_equal(bound(v), other);
+        if (other)
+            check_floats(other, 7);
+        tolk_bindings_remove(b, v);
+        assert_int_equal(arenas(), 0);
+        assert_int_equal(used_now(), used);
+    }
+}
+
+/* v = t[4:12] of an arena or, where user says so, of what is bound; then both are read. */
+static tolk_status on_two_devices(void *user, tolk_bindings *to, const tolk_run_args *args,
+                                  tolk_error *e) {
+    const bool *again = user;
+    tolk_graph *at;
+    assert_int_equal(tolk_graph_create(r.ctx, &at), TOLK_OK);
+    const tolk_uop *x = buffer_in(at, 0, N, "CPU,CPU:1"), *t = buffer_in(at, 1, N, "CPU,CPU:1");
+    const tolk_uop *v = buffer_in(at, 2, 8, "CPU,CPU:1"), *y = buffer_in(at, 3, 8, "CPU,CPU:1");
+    const tolk_uop *one = tolk_mselect(at, t, 1), *u = buffer_in(at, 4, 8, "CPU:1");
+    const tolk_uop *z = buffer_in(at, 5, 8, "CPU:1");
+    const tolk_uop *calls[] = {call(at, twice(at, 1), t, x, NULL),
+                               call(at, slice_of(at, t, 4, 8), v, t, NULL),
+                               call(at, slice_of(at, one, 4, 8), u, one, NULL),
+                               copy_of(at, y, v),
+                               copy_of(at, z, u),
+                               call(at, slice_of(at, x, 4, 8), v, x, NULL)};
+    const tolk_uop *held[] = {x, y, z};
+    tolk_status st = hand_over(to, at, calls, *again ? 6 : 5, held, 3, args, e);
+    tolk_graph_destroy(at);
+    return st;
+}
+
+static void test_views_on_several_devices_go_with_their_arena(void **state) {
+    (void)state;
+    tolk_device *devices[2] = {r.cpu, device_of(&r, "CPU:1")};
+    const tolk_uop *x = buffer_in(g, 0, N, "CPU,CPU:1"), *v = buffer_in(g, 2, 8, "CPU,CPU:1");
+    tolk_buffer *parts[2] = {floats(devices[0], N, 1), floats(devices[1], N, 2)};
+    tolk_multi *m = NULL, *many = NULL;
+    assert_int_equal(tolk_multi_of(parts, 2, &m, NULL), TOLK_OK);
+    assert_int_equal(tolk_bindings_seed_multi(b, x, m, NULL), TOLK_OK);
+    tolk_multi_unref(m);
+    for (int i = 0; i < 2; i++) {
+        bool again = i == 1;
+        tolk_buffer *one = NULL;
+        if (on_two_devices(&again, b, NULL, &err))
+            fail_msg("%s", err.msg);
+        check_floats(bound(buffer_in(g, 5, 8, "CPU:1")), 5);
+        assert_null(bound(buffer_in(g, 4, 8, "CPU:1")));
+        assert_int_equal(tolk_bindings_find(b, v, &one, &many, NULL), TOLK_OK);
+        /* The latest view is of what was bound before: it stays. */
+        assert_int_equal(many != NULL, again);
+        assert_int_equal(arenas(), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        tolk_buffer_unref(parts[i]);
+}
+
 static void test_buffers_that_stand_for_something_keep_it(void **state) {
     (void)state;
     work w = {0};
@@ -221,6 +326,8 @@ int main(void) {
         TEST(test_what_is_between_lies_in_an_arena_that_goes_with_the_jit),
         TEST(test_MEM_03_inputs_that_are_gone_are_not_kept),
         TEST(test_ALIAS_05_a_view_that_is_looked_at_keeps_its_memory),
+        TEST(test_a_view_of_an_arena_keeps_it_no_longer_than_the_run),
+        TEST(test_views_on_several_devices_go_with_their_arena),
         TEST(test_buffers_that_stand_for_something_keep_it),
         TEST(test_a_view_that_was_bound_is_what_is_written),
         cmocka_unit_test(test_a_warm_replay_takes_no_memory),

@@ -11,10 +11,15 @@ static const tolk_uop *plan_of(tolk_graph *g, const tolk_uop *linear, const tolk
                                size_t n_held, tk_walk_list *arenas) {
     const tolk_uop *out = NULL;
     tolk_error err = TOLK_ERROR_INIT;
-    if (arenas)
-        tk_vec_init(arenas, g->al);
-    if (tk_memory_plan(g, linear, held, n_held, &out, arenas, &err) != TOLK_OK)
+    tk_memory_plan_own own;
+    tk_memory_plan_own_init(&own, g->al);
+    if (tk_memory_plan(g, linear, held, n_held, &out, &own, &err) != TOLK_OK)
         fail_msg("%s", err.msg);
+    if (arenas) { /* the caller's */
+        *arenas = own.arenas;
+        tk_vec_init(&own.arenas, g->al);
+    }
+    tk_memory_plan_own_fini(&own);
     return out;
 }
 
