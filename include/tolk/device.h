@@ -293,7 +293,7 @@ TOLK_API uint64_t tolk_device_used_memory(const tolk_device *device);
 TOLK_API tolk_status tolk_device_memory_stats(const tolk_device *device, tolk_memory_stats *out);
 /* peak_bytes becomes live_bytes. */
 TOLK_API void tolk_device_rebase_peak(tolk_device *device);
-/* Give cached memory back to the system. */
+/* Give cached memory back to the system, also what the queue keeps of commands that are over. */
 TOLK_API void tolk_device_trim(tolk_device *device);
 
 /* ---- exchange with other libraries: DLPack 1.x (dmlc.github.io/dlpack) ---- */

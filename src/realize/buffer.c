@@ -465,4 +465,5 @@ void tolk_device_trim(tolk_device *device) {
         return;
     tk_realize_here(device->ctx);
     tk_memory_trim(&device->realize->book);
+    tk_queue_trim(device->realize->queue);
 }

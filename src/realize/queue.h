@@ -77,6 +77,9 @@ void tk_queue_drop_room(tk_queue *q, void *room);
  * as a run that is made again and again submits. Where there is none commands ask for it one by
  * one. */
 void tk_queue_reserve(tk_queue *q, size_t n, size_t room_bytes, size_t n_after);
+/* Give back what is kept of commands that are over; what others have stays theirs, and is kept when
+ * they are over. As large as the next ones need is what is made from now on. */
+void tk_queue_trim(tk_queue *q);
 /* Was there ever a command that took memory? No lock. */
 bool tk_queue_had_room(const tk_queue *q);
 

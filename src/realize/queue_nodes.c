@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The memory of queued commands. A queue keeps it from one command to the next, and all that it
- * keeps is alike: as large as the largest that was asked for. So which of them a command gets makes
- * no difference, and a program that submits the same again and again takes no memory any more.
- * What is larger than TK_MOST_ROOM is made and freed with its command.
+ * keeps is at least as large as the largest that was asked for. So which of them a command gets
+ * makes no difference, and a program that submits the same again and again takes no memory any
+ * more. What is larger than TK_MOST_ROOM is made and freed with its command.
  */
 #include "realize/queue_parts.h"
 
@@ -123,6 +123,18 @@ void tk_queue_drop_room(tk_queue *q, void *room) {
 
 bool tk_queue_had_room(const tk_queue *q) {
     return atomic_load_explicit(&q->had_node, memory_order_relaxed);
+}
+
+void tk_queue_trim(tk_queue *q) {
+    tk_queue_here(q);
+    tk_queue_lock(q);
+    tk_node *kept = q->free;
+    q->free = NULL;
+    q->n_free = 0;
+    q->room_bytes = 0;
+    q->max_after = TK_FEW_WATCHES;
+    tk_queue_unlock(q);
+    tk_queue_free_nodes(q, kept);
 }
 
 void tk_queue_reserve(tk_queue *q, size_t n, size_t room_bytes, size_t n_after) {

@@ -80,8 +80,8 @@ struct tk_queue {
     pthread_t worker;
     uint64_t running; /* ticket of the command between enter and leave */
     tk_node *first, **last;
-    /* Nodes that are kept, all of which have this much room and so many watches: the most that was
-     * asked for, up to TK_MOST_ROOM. Smaller ones are freed. */
+    /* Nodes that are kept, all of which have at least this much room and so many watches: the most
+     * that was asked for since the last trim, up to TK_MOST_ROOM. Smaller ones are freed. */
     tk_node *free;
     uint32_t n_free, max_free;
     size_t room_bytes, max_after;

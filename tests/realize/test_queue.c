@@ -907,6 +907,106 @@ static void test_the_room_of_commands_is_kept(bool inline_only) {
 }
 RIG_BOTH(test_the_room_of_commands_is_kept)
 
+/* Nothing is left of what was kept; later commands are as good, and keep what they took again. */
+static void test_a_trim_gives_back_what_is_kept(bool inline_only) {
+    tk_test_heap heap;
+    tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
+    tolk_ctx *ctx;
+    tk_queue *q;
+    tk_test_heap_init(&heap);
+    opts.no_environment = 1;
+    opts.allocator = &heap.al;
+    assert_int_equal(tk_ctx_init(&opts, &ctx, NULL), TOLK_OK);
+    assert_int_equal(tk_queue_create(ctx, "CPU", inline_only, 20, &q, NULL), TOLK_OK);
+    size_t live = heap.live;
+    for (int i = 0; i < 3; i++) {
+        tk_queue_reserve(q, 2000, 5000, 9);
+        assert_int_equal(heap.live, live + 4000); /* of each the room, and what it watches */
+        submit_room(q, 5000, i);
+        assert_int_equal(tk_queue_await(q, NULL), TOLK_OK);
+        void *taken = tk_queue_room(q, 1000); /* by somebody who is not done with it */
+        assert_non_null(taken);
+        tk_queue_trim(q);
+        assert_int_equal(heap.live, live + 2);
+        tk_queue_drop_room(q, taken);
+        tk_queue_trim(q);
+        assert_int_equal(heap.live, live);
+        submit_room(q, 200, i); /* for so many watches as it needs, again */
+        assert_int_equal(tk_queue_await(q, NULL), TOLK_OK);
+        assert_int_equal(heap.live, live + 1);
+        size_t calls = heap.calls;
+        submit_room(q, 200, i);
+        assert_int_equal(tk_queue_await(q, NULL), TOLK_OK);
+        assert_int_equal(heap.calls, calls);
+        tk_queue_trim(q);
+    }
+    assert_int_equal(tk_queue_close(q, NULL), TOLK_OK);
+    tk_queue_trim(q);
+    tk_queue_free(q);
+    tk_ctx_fini(ctx);
+    assert_int_equal(heap.live, 0);
+}
+RIG_BOTH(test_a_trim_gives_back_what_is_kept)
+
+enum { TRIM_THREADS = 4, TRIM_COMMANDS = 300 };
+
+typedef struct trimming {
+    tk_queue *q;
+    _Atomic bool over;
+    _Atomic int ran;
+} trimming;
+
+static tolk_status count_room(void *arg, tolk_error *err) {
+    trimming *t;
+    (void)err;
+    memcpy(&t, arg, sizeof t);
+    atomic_fetch_add(&t->ran, 1);
+    return TOLK_OK;
+}
+
+static void *submit_many(void *arg) {
+    trimming *t = arg;
+    for (int i = 0; i < TRIM_COMMANDS; i++) {
+        void *room = tk_queue_room(t->q, 64 + (size_t)i * 13 % 900);
+        tk_command c = {.run = count_room, .room = room, .label = "count"};
+        if (!room)
+            return arg;
+        memcpy(room, &t, sizeof t);
+        if (tk_queue_submit(t->q, &c, NULL, NULL) != TOLK_OK)
+            return arg;
+    }
+    return NULL;
+}
+
+static void *trim_often(void *arg) {
+    trimming *t = arg;
+    while (!atomic_load(&t->over))
+        tk_queue_trim(t->q);
+    return NULL;
+}
+
+static void test_a_trim_while_others_submit(bool inline_only) {
+    rig r;
+    static trimming t;
+    pthread_t trims, submits[TRIM_THREADS];
+    rig_open(&r, 1, inline_only, 20);
+    t = (trimming){.q = r.q[0]};
+    assert_int_equal(pthread_create(&trims, NULL, trim_often, &t), 0);
+    for (int i = 0; i < TRIM_THREADS; i++)
+        assert_int_equal(pthread_create(&submits[i], NULL, submit_many, &t), 0);
+    for (int i = 0; i < TRIM_THREADS; i++) {
+        void *failed = &t;
+        assert_int_equal(pthread_join(submits[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(tk_queue_await(r.q[0], NULL), TOLK_OK);
+    atomic_store(&t.over, true);
+    assert_int_equal(pthread_join(trims, NULL), 0);
+    assert_int_equal(atomic_load(&t.ran), TRIM_THREADS * TRIM_COMMANDS);
+    assert_int_equal(rig_close(&r), TOLK_OK);
+}
+RIG_BOTH(test_a_trim_while_others_submit)
+
 static void test_a_warm_submit_allocates_nothing(bool inline_only) {
     tk_test_heap heap;
     tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
@@ -965,6 +1065,8 @@ int main(void) {
         RIG_TESTS(test_every_allocation_may_fail),
         RIG_TESTS(test_a_warm_submit_allocates_nothing),
         RIG_TESTS(test_the_room_of_commands_is_kept),
+        RIG_TESTS(test_a_trim_gives_back_what_is_kept),
+        RIG_TESTS(test_a_trim_while_others_submit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
