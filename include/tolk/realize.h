@@ -427,8 +427,9 @@ TOLK_API tolk_status tolk_optimize_local_size(tolk_kernel *kernel, const tolk_ar
 
 /* The calls of a graph of AFTERs in an order in which each reads what it should: after what writes
  * it (read-after-write), and before what writes it next (write-after-read). Source: section 1.11 of
- * tinygrad's schedule. Errors: TOLK_E_VERIFY (a cycle, naming a call of it; an AFTER of something
- * else). */
+ * tinygrad's schedule. Errors: TOLK_E_VERIFY (a cycle, naming a call of it; a call that reads a
+ * state of a buffer and takes one behind it, when what it reads is overwritten; an AFTER of
+ * something else). */
 TOLK_API tolk_status tolk_create_schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_linear **out,
                                           tolk_error *err);
 /* Values of variables, each name once: for tolk_run_args.vars and n_vars. */

@@ -2,6 +2,7 @@
 #include "schedule/create_schedule.h"
 
 #include "ir/walk.h"
+#include "schedule/old_states.h"
 #include "schedule/order.h"
 
 /* A call took a state of a buffer, on the way to the AFTER `under`. */
@@ -50,17 +51,6 @@ static tolk_status no_memory(const schedule *s) {
 static tolk_status wrong(const schedule *s, const tolk_uop *u, const char *what) {
     return tk_status_fail(s->err, TOLK_E_VERIFY, TK_NO_NODE, "schedule: %s, got %s", what,
                           tk_op_get(tk_uop_op(u))->name);
-}
-
-/* How messages name a call. */
-static const char *name_of(const tolk_uop *call) {
-    const char *name = tk_uop_str(call, TK_A_CALL_NAME);
-    const tolk_uop *body = call->src[0];
-    if (!name && tk_uop_is(body, TK_OP_SINK))
-        name = tk_uop_str(body, TK_A_SINK_NAME);
-    if (!name && tk_uop_is(body, TK_OP_PROGRAM))
-        name = tk_uop_str(body, TK_A_PROGRAM_NAME);
-    return name ? name : tk_op_get(tk_uop_op(body))->name;
 }
 
 /* ---- states ---- */
@@ -320,7 +310,7 @@ static tolk_status cycle(schedule *s) {
     return tk_status_fail(s->err, TOLK_E_VERIFY, TK_NO_NODE,
                           "schedule: call \"%.60s\" (number %u) would have to run before itself: "
                           "what it needs overwrites what it reads",
-                          name_of(s->calls.at[k]), (unsigned)k);
+                          tk_old_states_call_name(s->calls.at[k]), (unsigned)k);
 }
 
 static tolk_status sort(schedule *s) {
@@ -571,6 +561,8 @@ tolk_status tk_create_schedule(tolk_graph *g, const tolk_uop *sink, const tolk_u
     tolk_status st = check_root(&s, sink);
     if (st == TOLK_OK)
         st = walk(&s, sink);
+    if (st == TOLK_OK)
+        st = tk_old_states_check(&s.calls, s.al, err);
     if (st == TOLK_OK)
         st = order_all(&s);
     if (st == TOLK_OK)

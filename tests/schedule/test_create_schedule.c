@@ -183,6 +183,55 @@ static void test_schedule_cycle_names_a_call_of_it(void **state) {
     calls_done(g);
 }
 
+/* What a call reads of an old state is overwritten when it gets the new one. */
+static void test_schedule_old_and_new_state_are_refused(void **state) {
+    (void)state;
+    tolk_graph *g = calls_graph(NULL);
+    const tolk_uop *a = f32s(g, 5, 8), *b = f32s(g, 1, 8), *c = f32s(g, 2, 8), *d = f32s(g, 3, 8);
+    const tolk_uop *s1 = AFTER(g, a, CALL(g, "write", a, b));
+    const tolk_uop *s2 = AFTER(g, s1, CALL(g, "again", s1, b));
+    assert_refused(g, SINK(g, AFTER(g, c, CALL(g, "both", c, a, s1))),
+                   "call \"both\" (number 1): argument 1 is buffer {slot=5} before call \"write\" "
+                   "wrote to it, argument 2 is behind that");
+    assert_refused(g, SINK(g, AFTER(g, c, CALL(g, "both", c, s2, b, a))), "argument 3 is buffer");
+    assert_refused(g, SINK(g, AFTER(g, c, CALL(g, "both", c, s2, s1))), "before call \"again\"");
+    /* Also what it writes may be the new one, and a part is enough. */
+    assert_refused(g, SINK(g, AFTER(g, s1, CALL(g, "both", s1, a))), "call \"both\"");
+    const tolk_uop *part = slice_of_node(g, slice_of_node(g, a, 2, 4), 1, 2);
+    assert_refused(g, SINK(g, AFTER(g, c, CALL(g, "both", c, part, s1))), "argument 1 is buffer");
+    const tolk_uop *low = AFTER(g, a, CALL(g, "write", slice_of_node(g, a, 0, 4), b));
+    assert_refused(g, SINK(g, AFTER(g, c, CALL(g, "both", c, part, low))), "argument 1 is buffer");
+    assert_refused(g, SINK(g, AFTER(g, low, copy_call(g, slice_of_node(g, low, 4, 4), part))),
+                   "call \"copy\" (number 1): argument 1 is buffer");
+    const tolk_uop *copied = AFTER(g, a, copy_call(g, a, d));
+    assert_refused(g, SINK(g, AFTER(g, c, CALL(g, "both", c, a, copied))), "call \"copy\" wrote");
+    int64_t dim = 8;
+    const tolk_uop *p = tolk_param(g, TOLK_F32, &dim, 1, 7, NULL);
+    const tolk_uop *ps = AFTER(g, p, NODE(g, TK_OP_END, CALL(g, "write", p, b)));
+    assert_refused(g, SINK(g, AFTER(g, c, CALL(g, "both", c, p, ps))), "param {slot=7}");
+    calls_done(g);
+}
+
+static void test_schedule_old_states_that_are_still_there_are_taken(void **state) {
+    (void)state;
+    tolk_graph *g = calls_graph(NULL);
+    const tolk_uop *a = f32s(g, 0, 8), *b = f32s(g, 1, 8), *c = f32s(g, 2, 8);
+    const tolk_uop *s = AFTER(g, a, CALL(g, "k0", a, b));
+    /* What it writes says nothing of what it expects there. */
+    assert_order(schedule(g, SINK(g, AFTER(g, s, CALL(g, "k1", a, s)))), "k0 k1");
+    /* Its order is said by the AFTER, and not by a state that it takes. */
+    assert_order(schedule(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, a), s))), "k0 k1");
+    /* The call in between reads a, or writes to another part of it, or to none that is named. */
+    const tolk_uop *same = AFTER(g, a, CALL(g, "k0", b, a));
+    assert_order(schedule(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, a, same)))), "k0 k1");
+    const tolk_uop *low = AFTER(g, a, CALL(g, "k0", slice_of_node(g, a, 0, 4), b));
+    const tolk_uop *high = slice_of_node(g, slice_of_node(g, a, 2, 6), 2, 4);
+    assert_order(schedule(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, high, low)))), "k0 k1");
+    const tolk_uop *waits = AFTER(g, a, s);
+    assert_order(schedule(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, a, waits)))), "k1 k0");
+    calls_done(g);
+}
+
 static void test_schedule_what_is_no_state_is_refused(void **state) {
     (void)state;
     tolk_graph *g = calls_graph(NULL);
@@ -341,6 +390,8 @@ int main(void) {
         cmocka_unit_test(test_schedule_shards_are_states),
         cmocka_unit_test(test_schedule_wide_and_nested_shards_end),
         cmocka_unit_test(test_schedule_cycle_names_a_call_of_it),
+        cmocka_unit_test(test_schedule_old_and_new_state_are_refused),
+        cmocka_unit_test(test_schedule_old_states_that_are_still_there_are_taken),
         cmocka_unit_test(test_schedule_what_is_no_state_is_refused),
         cmocka_unit_test(test_schedule_random_graphs_read_what_they_should),
         cmocka_unit_test(test_schedule_long_chain_takes_linear_time),

@@ -130,9 +130,55 @@ static void before_new_calls(rules *r, int of, const tolk_uop *u, const tolk_uop
         }
 }
 
+/* ---- states that are gone ---- */
+
+/* The state of one buffer that a node shows, or NULL; the one before a state. */
+static const tolk_uop *shown(const tolk_uop *u) {
+    while (tk_uop_is(u, TK_OP_SLICE))
+        u = u->src[0];
+    return tk_uop_is(u, TK_OP_AFTER) || tk_uop_is(u, TK_OP_BUFFER) ? u : NULL;
+}
+
+static const tolk_uop *one_before(const tolk_uop *u) {
+    return u && tk_uop_is(u, TK_OP_AFTER) ? shown(u->src[0]) : NULL;
+}
+
+static const tolk_uop *buffer_of_state(const tolk_uop *u) {
+    while (u && tk_uop_is(u, TK_OP_AFTER))
+        u = shown(u->src[0]);
+    return u;
+}
+
+/* Calls write their first argument and read the others. Every part here overlaps every other. */
+static bool is_overwritten(const tolk_uop *u, const tolk_uop *buffer) {
+    const tolk_uop *prior = one_before(u);
+    for (uint32_t i = 1; prior && i < u->n_src; i++)
+        if (tk_uop_is(u->src[i], TK_OP_CALL) && !has(prior, u->src[i]) &&
+            shown(u->src[i]->src[1]) && buffer_of_state(shown(u->src[i]->src[1])) == buffer)
+            return true;
+    return false;
+}
+
+static bool takes_what_is_gone(const tolk_uop *call) {
+    for (uint32_t i = 2; i < call->n_src; i++)
+        for (uint32_t j = 1; j < call->n_src; j++) {
+            const tolk_uop *old = shown(call->src[i]), *u = shown(call->src[j]);
+            const tolk_uop *buffer = buffer_of_state(old);
+            bool gone = false;
+            for (; buffer && u && u != old; u = one_before(u))
+                gone |= tk_uop_is(u, TK_OP_AFTER) && is_overwritten(u, buffer);
+            if (buffer && u && gone)
+                return true;
+        }
+    return false;
+}
+
 static bool order_by_rules(rules *r, const tolk_uop *sink, int order[CALLS]) {
     const tolk_uop *prior[NODES];
     visit(r, sink);
+    for (int i = 0; i < r->n; i++)
+        if (takes_what_is_gone(r->call[i]))
+            return false;
     if (!close_edges(r))
         return false;
     for (int a = 0; a < r->n_after; a++)
