@@ -35,3 +35,30 @@ void tk_locate_error(const tk_location *at, tolk_error *err) {
     err->line = at->place ? at->place->line : 0;
     err->column = at->place ? at->place->column : 0;
 }
+
+static void copy_places(const tolk_graph *from, const tk_walk_list *nodes, tolk_graph *to,
+                        const tk_walk_list *copies) {
+    if (nodes->n != copies->n || !tk_vec_resize(&to->places, to->nodes.n))
+        return;
+    for (size_t i = 0; i < nodes->n; i++) {
+        const tk_place *place = tk_graph_place(from, nodes->at[i]->id);
+        if (place)
+            to->places.at[copies->at[i]->id] = *place;
+    }
+}
+
+void tk_locate_copy(const tolk_uop *root, const tolk_uop *copy) {
+    const tk_place *whole = tk_graph_place(root->graph, root->id);
+    tolk_graph *g = copy->graph;
+    if (!whole || g == root->graph || g->n_texts)
+        return;
+    tk_walk_list nodes, copies;
+    tk_vec_init(&nodes, g->al);
+    tk_vec_init(&copies, g->al);
+    if (tk_walk(root, &nodes) == TOLK_OK && tk_walk(copy, &copies) == TOLK_OK) {
+        copy_places(root->graph, &nodes, g, &copies);
+        g->n_texts = whole->text; /* what is read into it later is another one */
+    }
+    tk_vec_fini(&copies);
+    tk_vec_fini(&nodes);
+}

@@ -15,6 +15,10 @@ typedef struct tk_location {
 
 /* The location of node u. Walks the graph: only failures should pay for it. */
 tk_location tk_locate(const tolk_uop *root, const tolk_uop *u);
+/* Nodes of `copy`, which tk_import() made of root in a graph that nothing was read into, stand
+ * where those of root do. Walks both, where a text defined root; without memory they stand nowhere.
+ */
+void tk_locate_copy(const tolk_uop *root, const tolk_uop *copy);
 /* Make err, which may be NULL, tell of that node: its number, line and column. */
 void tk_locate_error(const tk_location *at, tolk_error *err);
 

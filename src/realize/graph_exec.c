@@ -32,7 +32,8 @@ typedef struct call {
 typedef struct use {
     bool by_kernel, reads, writes;
     bool is_source; /* the first call that uses it only reads it: there must be something */
-    char what[40];  /* "argument 3 of a graph", for errors */
+    /* By the first call that uses it: "kernel scale: argument 1 ("x")", for errors. */
+    const char *what;
 } use;
 
 /* Where an argument lies: an address, and where that is none of the host's, the memory it is in. */
@@ -153,14 +154,14 @@ static const tk_meta_param *buffer_param(const tolk_kernel *k, uint32_t b, size_
 }
 
 static void note_uses(tk_graph_exec *g) {
-    for (uint32_t i = 0; i < g->n_args; i++)
-        snprintf(g->uses[i].what, sizeof g->uses[i].what, "argument %u of a graph", i);
+    static const char *const of_copy[2] = {"what a copy writes to", "what a copy reads"};
     for (uint32_t i = 0; i < g->n_calls; i++) {
         const call *c = &g->calls[i];
         size_t p = 0;
         for (uint32_t a = 0; a < c->n_args; a++) {
             use *u = &g->uses[c->args[a]];
             if (!c->kernel) {
+                u->what = u->what ? u->what : of_copy[a];
                 u->is_source |= a == 1 && !u->reads && !u->writes;
                 u->reads |= a == 1;
                 u->writes |= a == 0;
@@ -169,6 +170,7 @@ static void note_uses(tk_graph_exec *g) {
             const tk_meta_param *m = c->kernel->program->meta.params;
             while (m[p].is_scalar)
                 p++;
+            u->what = u->what ? u->what : c->kernel->param[p].what;
             u->by_kernel = true;
             u->is_source |= m[p].loaded && !m[p].stored && !u->reads && !u->writes;
             u->reads |= m[p].loaded != 0;

@@ -3,7 +3,13 @@
 
 #include "base/status.h"
 #include "ir/import.h"
+#include "ir/locate.h"
 #include "ir/verify.h"
+#include "ir/walk.h"
+#include "schedule/old_states.h"
+
+#include <stdio.h>
+#include <string.h>
 
 static tolk_status is_linear(const tolk_uop *root, tolk_error *err) {
     if (tk_uop_is(root, TK_OP_LINEAR))
@@ -12,11 +18,38 @@ static tolk_status is_linear(const tolk_uop *root, tolk_error *err) {
                           tk_op_get(tk_uop_op(root))->name);
 }
 
-tolk_status tk_linear_adopt(tolk_ctx *ctx, tolk_graph *graph, const tolk_uop *root,
-                            tolk_linear **out, tolk_error *err) {
+/* Nobody has seen the numbers of a list that was made here: name the call at fault in place of one.
+ */
+static void name_call(const tolk_uop *root, tolk_error *err) {
+    tk_walk_list nodes;
+    if (!err || err->node == TK_NO_NODE || err->line)
+        return;
+    tk_vec_init(&nodes, root->graph->al);
+    const tolk_uop *u =
+        tk_walk(root, &nodes) == TOLK_OK && err->node < nodes.n ? nodes.at[err->node] : NULL;
+    const char *text = strchr(err->msg, ' '); /* "%13 call: ..." */
+    char msg[sizeof err->msg];
+    if (u && text) {
+        snprintf(msg, sizeof msg, "%s", text + 1);
+        if (tk_uop_is(u, TK_OP_CALL) && (text = strchr(msg, ':')))
+            snprintf(err->msg, sizeof err->msg, "call \"%.60s\"%.150s", tk_old_states_call_name(u),
+                     text);
+        else
+            memcpy(err->msg, msg, sizeof msg);
+        err->node = TK_NO_NODE;
+    }
+    tk_vec_fini(&nodes);
+}
+
+/* is_made: by the library; else it is a copy of what somebody wrote. */
+static tolk_status adopt(tolk_ctx *ctx, tolk_graph *graph, const tolk_uop *root, bool is_made,
+                         tolk_linear **out, tolk_error *err) {
     tolk_status st = is_linear(root, err);
-    if (st == TOLK_OK)
+    if (st == TOLK_OK) {
         st = tk_verify(root, TOLK_STAGE_TENSOR, err);
+        if (st != TOLK_OK && is_made)
+            name_call(root, err);
+    }
     tolk_linear *l = st == TOLK_OK ? tk_alloc_zero(&ctx->al, sizeof *l) : NULL;
     if (!l) {
         tolk_graph_destroy(graph);
@@ -28,6 +61,11 @@ tolk_status tk_linear_adopt(tolk_ctx *ctx, tolk_graph *graph, const tolk_uop *ro
     l->root = root;
     *out = l;
     return TOLK_OK;
+}
+
+tolk_status tk_linear_adopt(tolk_ctx *ctx, tolk_graph *graph, const tolk_uop *root,
+                            tolk_linear **out, tolk_error *err) {
+    return adopt(ctx, graph, root, true, out, err);
 }
 
 tolk_status tolk_linear_create(tolk_ctx *ctx, const tolk_uop *linear, tolk_linear **out,
@@ -46,7 +84,8 @@ tolk_status tolk_linear_create(tolk_ctx *ctx, const tolk_uop *linear, tolk_linea
         tolk_graph_destroy(g);
         return st;
     }
-    return tk_linear_adopt(ctx, g, root, out, err);
+    tk_locate_copy(linear, root);
+    return adopt(ctx, g, root, false, out, err);
 }
 
 tolk_linear *tolk_linear_ref(tolk_linear *linear) {

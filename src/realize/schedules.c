@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "ir/import.h"
+#include "ir/locate.h"
 #include "ir/verify.h"
 #include "schedule/create_schedule.h"
 #include "schedule/memory_plan.h"
@@ -25,8 +26,10 @@ tolk_status tolk_create_schedule(tolk_ctx *ctx, const tolk_uop *sink, tolk_linea
         return tk_status_nomem(err);
     const tolk_uop *own, *list;
     tolk_status st = tk_import(g, sink, &own, err);
-    if (st == TOLK_OK)
+    if (st == TOLK_OK) {
+        tk_locate_copy(sink, own);
         st = tk_create_schedule(g, own, &list, err);
+    }
     if (st != TOLK_OK) {
         tk_graph_destroy(g);
         return st;

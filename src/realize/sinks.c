@@ -10,6 +10,7 @@
 #include "ir/check.h"
 #include "ir/import.h"
 #include "ir/key.h"
+#include "ir/locate.h"
 #include "ir/verify.h"
 #include "realize/bindings.h"
 #include "realize/captures.h"
@@ -113,6 +114,7 @@ static tolk_status make_list(tolk_ctx *ctx, tolk_graph *g, const tolk_uop *sink,
                              tolk_error *err) {
     ordering o = {.ctx = ctx};
     TK_TRY(tk_import(g, sink, &o.root, err));
+    tk_locate_copy(sink, o.root);
     /* What has no graph of calls at its root is not looked for in the cache. */
     if (!tk_check_is_states(o.root) &&
         !(tk_check_calls_list(o.root) && tk_check_is_states(o.root->src[0])))

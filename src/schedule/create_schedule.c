@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "schedule/create_schedule.h"
 
+#include "ir/locate.h"
 #include "ir/walk.h"
 #include "schedule/old_states.h"
 #include "schedule/order.h"
@@ -22,6 +23,7 @@ typedef struct made_state {
 
 typedef struct schedule {
     tolk_graph *g;
+    const tolk_uop *sink;
     const tolk_allocator *al;
     tolk_error *err;
     tk_order order;
@@ -49,8 +51,13 @@ static tolk_status no_memory(const schedule *s) {
 }
 
 static tolk_status wrong(const schedule *s, const tolk_uop *u, const char *what) {
-    return tk_status_fail(s->err, TOLK_E_VERIFY, TK_NO_NODE, "schedule: %s, got %s", what,
-                          tk_op_get(tk_uop_op(u))->name);
+    const char *op = tk_op_get(tk_uop_op(u))->name;
+    tk_location at = tk_locate(s->sink, u);
+    if (!at.place) /* its number may be none that anybody has seen */
+        return tk_status_fail(s->err, TOLK_E_VERIFY, TK_NO_NODE, "schedule: %s, got %s", what, op);
+    tk_status_fail(s->err, TOLK_E_VERIFY, at.number, "schedule: %s, got %s %s", what, at.name, op);
+    tk_locate_error(&at, s->err);
+    return TOLK_E_VERIFY;
 }
 
 /* ---- states ---- */
@@ -540,7 +547,7 @@ static tolk_status check_root(schedule *s, const tolk_uop *sink) {
 
 tolk_status tk_create_schedule(tolk_graph *g, const tolk_uop *sink, const tolk_uop **out,
                                tolk_error *err) {
-    schedule s = {.g = g, .al = g->al, .err = err};
+    schedule s = {.g = g, .sink = sink, .al = g->al, .err = err};
     tk_order_init(&s.order, s.al);
     tk_vec_init(&s.met, s.al);
     tk_vec_init(&s.calls, s.al);

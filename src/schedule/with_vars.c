@@ -7,6 +7,8 @@
 #include "schedule/create_schedule.h"
 #include "schedule/memory_plan.h"
 
+#include <stdio.h>
+
 /* What doubles with each level of calls must end. */
 enum {
     MOST_STEPS = TK_MAX_NODES, /* nodes that are looked at, each as often as it is called */
@@ -160,13 +162,24 @@ static bool names_buffer(const tolk_uop *u) {
     }
 }
 
+/* "call "f"", "a call of a linear": in messages. */
+static const char *text_of(const tolk_uop *call, char text[64]) {
+    const char *name = tk_uop_str(call, TK_A_CALL_NAME);
+    if (name)
+        snprintf(text, 64, "call \"%.40s\"", name);
+    else
+        snprintf(text, 64, "a call of a %s", op_name(call->src[0]));
+    return text;
+}
+
 static tolk_status check_args(const work *w, const tolk_uop *call) {
+    char text[64];
     for (uint32_t i = 1; i < call->n_src; i++)
         if (!names_buffer(call->src[i]) && !tk_check_is_scalar_param(call->src[i]))
             return tk_status_fail(w->err, TOLK_E_VERIFY, TK_NO_NODE,
-                                  "schedule: argument %u is %s, expected a buffer (buffer, param, "
-                                  "slice, mselect, mstack), a bind or a variable",
-                                  i - 1, op_name(call->src[i]));
+                                  "schedule: %s: argument %u is %s, expected a buffer (buffer, "
+                                  "param, slice, mselect, mstack), a bind or a variable",
+                                  text_of(call, text), i - 1, op_name(call->src[i]));
     return TOLK_OK;
 }
 
@@ -186,6 +199,7 @@ static bool is_given(const tolk_uop *param, const tolk_uop *call) {
 
 static tolk_status arg_of(const work *w, const tolk_uop *param, const tolk_uop *call,
                           const tolk_uop **out) {
+    char text[64];
     int64_t slot = tk_uop_int(param, TK_A_PARAM_SLOT);
     *out = param;
     if (!is_given(param, call))
@@ -193,14 +207,14 @@ static tolk_status arg_of(const work *w, const tolk_uop *param, const tolk_uop *
     const tolk_uop *arg = call->src[1 + slot];
     if (!names_buffer(arg))
         return tk_status_fail(w->err, TOLK_E_VERIFY, TK_NO_NODE,
-                              "schedule: param {slot=%lld} is argument %lld, a variable, expected "
-                              "a buffer",
-                              (long long)slot, (long long)slot);
+                              "schedule: %s: param {slot=%lld} is argument %lld, a variable, "
+                              "expected a buffer",
+                              text_of(call, text), (long long)slot, (long long)slot);
     if (arg->dtype != param->dtype)
         return tk_status_fail(w->err, TOLK_E_DTYPE, TK_NO_NODE,
-                              "schedule: argument %lld is of %s, but param {slot=%lld} of %s",
-                              (long long)slot, tolk_dtype_name(arg->dtype), (long long)slot,
-                              tolk_dtype_name(param->dtype));
+                              "schedule: %s: argument %lld is of %s, but param {slot=%lld} of %s",
+                              text_of(call, text), (long long)slot, tolk_dtype_name(arg->dtype),
+                              (long long)slot, tolk_dtype_name(param->dtype));
     *out = arg;
     return TOLK_OK;
 }

@@ -488,7 +488,7 @@ static void test_errors_of_making_one(void **state) {
     assert_int_equal(tolk_alloc_f32(dev, 64, &never, &err), TOLK_OK);
     two[0] = never;
     assert_int_equal(tk_graph_exec_run(other_graph, two, NULL, false, &err), TOLK_E_UNBOUND);
-    check_contains(err.msg, "argument 0");
+    check_contains(err.msg, "what a copy reads: ");
     tolk_buffer_unref(never);
     tk_graph_exec_destroy(other_graph);
     tolk_buffer_free(b[0], NULL);

@@ -64,6 +64,48 @@ static void test_what_is_no_linear_is_refused(void **state) {
     assert_null(tolk_linear_root(NULL));
 }
 
+/* The root of a text, all of whose lines it reaches. */
+static const tolk_uop *parsed(const char *text, tolk_graph **g) {
+    const tolk_uop *root = NULL;
+    tolk_error err = TOLK_ERROR_INIT;
+    assert_int_equal(tolk_graph_create(r.ctx, g), TOLK_OK);
+    if (tolk_parse(*g, text, strlen(text), 0, &root, &err))
+        fail_msg("%s", err.msg);
+    return root;
+}
+
+/* What is wrong in a copy is told by the lines and numbers of the text that the original is of. */
+static void test_errors_name_nodes_as_the_text_does(void **state) {
+    (void)state;
+    char text[4096];
+    const char *ends[] = {
+        "%77 = call void (%61, %70) {name=\"few\"}\n%90 = linear void (%77)\n",
+        "%77 = call void (%61, %70)\n%80 = group void (%77)\n%90 = sink void (%70, %80)\n",
+        "%77 = call void (%61, %70)\n%80 = after f32 (%70, %77)\n%90 = sink void (%80)\n"};
+    const char *says[] = {"%77 call: 1 buffer, but its kernel takes 2", "%80 group",
+                          "call \"scale\": 1 buffer, but its kernel takes 2"};
+    const uint32_t line[] = {16, 17, 0}; /* the last one is told of the list that was made */
+    size_t n = (size_t)snprintf(text, sizeof text, "tolk.uop 1\n; kernel\n");
+    n += (size_t)put_scale(text + n, sizeof text - n, 50, 16, "scale", "0x1p+1");
+    n += (size_t)snprintf(text + n, sizeof text - n, "%%70 = buffer f32 (%%50) {slot=0}\n");
+    for (int i = 0; i < 3; i++) {
+        tolk_graph *g;
+        tolk_linear *l = NULL;
+        tolk_vars *vars = NULL;
+        tolk_error err = TOLK_ERROR_INIT;
+        snprintf(text + n, sizeof text - n, "%s", ends[i]);
+        const tolk_uop *root = parsed(text, &g);
+        assert_int_equal(i ? tolk_schedule(r.ctx, root, &l, &vars, &err)
+                           : tolk_linear_create(r.ctx, root, &l, &err),
+                         TOLK_E_VERIFY);
+        check_contains(err.msg, says[i]);
+        assert_int_equal(err.line, line[i]);
+        assert_int_equal(err.column, line[i] ? 7 : 0);
+        assert_int_equal(err.node == UINT32_MAX, i == 2);
+        tolk_graph_destroy(g);
+    }
+}
+
 /* A chain of 100,000 nodes: neither copied by recursion nor twice. */
 static void test_deep_graphs_are_copied(void **state) {
     (void)state;
@@ -125,6 +167,7 @@ int main(void) {
         cmocka_unit_test(test_a_linear_outlives_the_graph_it_was_made_of),
         cmocka_unit_test(test_no_calls_are_a_linear),
         cmocka_unit_test(test_what_is_no_linear_is_refused),
+        cmocka_unit_test(test_errors_name_nodes_as_the_text_does),
         cmocka_unit_test(test_deep_graphs_are_copied),
         cmocka_unit_test(test_without_memory),
     };

@@ -64,7 +64,8 @@ static void test_a_schedule_of_something_else_is_refused(void **state) {
     tolk_linear *l = NULL;
     tolk_error err = TOLK_ERROR_INIT;
     assert_int_equal(tolk_create_schedule(r.ctx, sum, &l, &err), TOLK_E_VERIFY);
-    check_contains(err.msg, "got add");
+    check_contains(err.msg, "got %2 add");
+    assert_int_equal(err.line, 4);
     assert_int_equal(tolk_create_schedule(NULL, sum, &l, &err), TOLK_E_ARG);
     assert_int_equal(tolk_create_schedule(r.ctx, NULL, &l, &err), TOLK_E_ARG);
     assert_int_equal(tolk_create_schedule(r.ctx, sum, NULL, &err), TOLK_E_ARG);
