@@ -20,6 +20,19 @@ typedef struct access {
     uint8_t *use; /* NULL: nobody knows */
 } access;
 
+/* A range of bytes in which all lies that was written; none: from >= to. */
+typedef struct span {
+    int64_t from, to;
+} span;
+
+/* A state of one buffer: the one before it, and one further back, such that few steps lead from any
+ * state to any before it. Base: both are itself. */
+typedef struct link {
+    const tolk_uop *state;
+    uint32_t depth, prior, jump; /* places in links */
+    span step, far;              /* what was written since prior, since jump */
+} link;
+
 /* Of one call: the argument of a buffer that is behind most AFTERs. */
 typedef struct latest {
     uint32_t call, arg, depth;
@@ -33,6 +46,8 @@ typedef struct checking {
     tk_walk_map part_of; /* node -> index + 1 */
     TK_VEC(access) accesses;
     tk_walk_map access_of; /* body -> index + 1 */
+    TK_VEC(link) links;
+    tk_walk_map link_of; /* state -> index + 1 */
     TK_VEC(latest) latest;
     tk_walk_map latest_of; /* root -> index + 1 */
     tk_walk_list path;
@@ -135,18 +150,34 @@ static tolk_status access_of(checking *c, const tolk_uop *call, access *out) {
     return TOLK_OK;
 }
 
-/* Does a call certainly write to some of these bytes? */
-static tolk_status writes(checking *c, const tolk_uop *call, part read, bool *out) {
+static bool is_apart(span a, int64_t from, int64_t to) {
+    return a.from >= a.to || a.to <= from || to <= a.from;
+}
+
+static span join(span a, span b) {
+    if (a.from >= a.to)
+        return b;
+    if (b.from >= b.to)
+        return a;
+    return (span){a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to};
+}
+
+/* What a call certainly writes of a buffer. hits: is a part of `read` among it? */
+static tolk_status add_written(checking *c, const tolk_uop *call, part read, span *out,
+                               bool *hits) {
     access a;
     TK_TRY(access_of(c, call, &a));
-    for (uint32_t i = 1, buffer = 0; i < call->n_src && buffer < a.n && !*out; i++) {
+    for (uint32_t i = 1, buffer = 0; i < call->n_src && buffer < a.n; i++) {
         part p;
         if (tk_check_is_value(call->src[i]))
             continue;
         if (!(a.use[buffer++] & WRITES))
             continue;
         TK_TRY(part_of(c, call->src[i], &p));
-        *out = p.root == read.root && p.from < read.to && read.from < p.to;
+        if (p.root != read.root)
+            continue;
+        *out = join(*out, (span){p.from, p.to});
+        *hits |= !is_apart((span){p.from, p.to}, read.from, read.to);
     }
     return TOLK_OK;
 }
@@ -164,20 +195,88 @@ static bool has_call(const tolk_uop *state, const tolk_uop *call) {
     return false;
 }
 
-/* The calls that made `after` from what was before it: one that writes to what is read. */
-static tolk_status find_writer(checking *c, const tolk_uop *after, part read,
-                               const tolk_uop **out) {
-    const tolk_uop *prior = state_of(after->src[0]);
-    for (uint32_t i = 1; i < after->n_src; i++) {
-        const tolk_uop *call = call_of(after->src[i]);
-        bool is = false;
+/* What the calls wrote that made a state from the one before; the first that wrote to a part of
+ * `read` to *writer. */
+static tolk_status find_written(checking *c, const tolk_uop *state, part read, span *out,
+                                const tolk_uop **writer) {
+    const tolk_uop *prior = state_of(state->src[0]);
+    *out = (span){0, 0};
+    *writer = NULL;
+    for (uint32_t i = 1; i < state->n_src; i++) {
+        const tolk_uop *call = call_of(state->src[i]);
+        bool hits = false;
         if (!call || has_call(prior, call))
             continue;
-        TK_TRY(writes(c, call, read, &is));
-        if (is) {
-            *out = call;
-            return TOLK_OK;
-        }
+        TK_TRY(add_written(c, call, read, out, &hits));
+        *writer = hits && !*writer ? call : *writer;
+    }
+    return TOLK_OK;
+}
+
+/* ---- states, and those before them ---- */
+
+static tolk_status add_link(checking *c, const tolk_uop *state, part read, uint32_t at,
+                            uint32_t *out) {
+    const tolk_uop *writer;
+    link l = {.state = state, .prior = (uint32_t)c->links.n, .jump = (uint32_t)c->links.n};
+    if (tk_uop_is(state, TK_OP_AFTER)) {
+        link before = c->links.at[at], far = c->links.at[before.jump];
+        TK_TRY(find_written(c, state, read, &l.step, &writer));
+        l.prior = at;
+        l.depth = before.depth + 1;
+        /* Two steps of one length become one of twice that, and one more. */
+        bool is_twice = before.depth - far.depth == far.depth - c->links.at[far.jump].depth;
+        l.jump = is_twice ? far.jump : at;
+        l.far = is_twice ? join(l.step, join(before.far, far.far)) : l.step;
+    }
+    if (!tk_vec_push(&c->links, l) ||
+        !tk_walk_map_put(&c->link_of, state->id, (uint32_t)c->links.n))
+        return tk_status_nomem(c->err);
+    *out = (uint32_t)c->links.n - 1;
+    return TOLK_OK;
+}
+
+/* The place of a state of the buffer that is read. */
+static tolk_status link_of(checking *c, const tolk_uop *state, part read, uint32_t *out) {
+    tk_walk_list new_ones;
+    uint32_t at;
+    tolk_status st = TOLK_OK;
+    tk_vec_init(&new_ones, c->al);
+    while (!(at = tk_walk_map_get(&c->link_of, state->id)) && st == TOLK_OK) {
+        if (!tk_vec_push(&new_ones, state))
+            st = tk_status_nomem(c->err);
+        if (!tk_uop_is(state, TK_OP_AFTER))
+            break;
+        state = state_of(state->src[0]);
+    }
+    *out = at - 1;
+    while (new_ones.n && st == TOLK_OK)
+        st = add_link(c, tk_vec_pop(&new_ones), read, *out, out);
+    tk_vec_fini(&new_ones);
+    return st;
+}
+
+/* Is `old` a state before `at`? */
+static bool is_before(const checking *c, uint32_t old, uint32_t at) {
+    uint32_t depth = c->links.at[old].depth;
+    while (c->links.at[at].depth > depth) {
+        const link *l = &c->links.at[at];
+        at = c->links.at[l->jump].depth >= depth ? l->jump : l->prior;
+    }
+    return at == old;
+}
+
+/* A call between two states that wrote to what is read: the latest one. */
+static tolk_status find_writer(checking *c, uint32_t old, uint32_t at, part read,
+                               const tolk_uop **out) {
+    uint32_t depth = c->links.at[old].depth;
+    span all;
+    while (c->links.at[at].depth > depth && !*out) {
+        link l = c->links.at[at];
+        bool far = c->links.at[l.jump].depth >= depth && is_apart(l.far, read.from, read.to);
+        if (!far && !is_apart(l.step, read.from, read.to))
+            TK_TRY(find_written(c, l.state, read, &all, out));
+        at = far ? l.jump : l.prior;
     }
     return TOLK_OK;
 }
@@ -200,17 +299,12 @@ static tolk_status refuse(const checking *c, const tolk_uop *call, uint32_t numb
 /* Is what argument `old` reads a state before what argument `behind` is, and lost by then? */
 static tolk_status check_pair(checking *c, const tolk_uop *call, uint32_t number, uint32_t old,
                               part read, uint32_t behind) {
-    const tolk_uop *from = state_of(call->src[old]), *at = state_of(call->src[behind]);
-    const tolk_uop *writer = NULL, *top = at;
-    for (part p = read;; at = state_of(at->src[0])) {
-        TK_TRY(part_of(c, at, &p));
-        if (p.depth <= read.depth)
-            break;
-    }
-    if (at != from)
-        return TOLK_OK;
-    for (at = top; at != from && !writer; at = state_of(at->src[0]))
-        TK_TRY(find_writer(c, at, read, &writer));
+    uint32_t from, at;
+    const tolk_uop *writer = NULL;
+    TK_TRY(link_of(c, state_of(call->src[old]), read, &from));
+    TK_TRY(link_of(c, state_of(call->src[behind]), read, &at));
+    if (is_before(c, from, at))
+        TK_TRY(find_writer(c, from, at, read, &writer));
     return writer ? refuse(c, call, number, old, behind, read.root, writer) : TOLK_OK;
 }
 
@@ -265,19 +359,23 @@ tolk_status tk_old_states_check(const tk_walk_list *calls, const tolk_allocator 
     tk_arena_init(&c.scratch, al);
     tk_vec_init(&c.parts, al);
     tk_vec_init(&c.accesses, al);
+    tk_vec_init(&c.links, al);
     tk_vec_init(&c.latest, al);
     tk_vec_init(&c.path, al);
     tk_walk_map_init(&c.part_of, al);
     tk_walk_map_init(&c.access_of, al);
+    tk_walk_map_init(&c.link_of, al);
     tk_walk_map_init(&c.latest_of, al);
     tolk_status st = TOLK_OK;
     for (size_t i = 0; i < calls->n && st == TOLK_OK; i++)
         st = check_call(&c, calls->at[i], (uint32_t)i);
     tk_walk_map_fini(&c.latest_of);
+    tk_walk_map_fini(&c.link_of);
     tk_walk_map_fini(&c.access_of);
     tk_walk_map_fini(&c.part_of);
     tk_vec_fini(&c.path);
     tk_vec_fini(&c.latest);
+    tk_vec_fini(&c.links);
     tk_vec_fini(&c.accesses);
     tk_vec_fini(&c.parts);
     tk_arena_fini(&c.scratch);

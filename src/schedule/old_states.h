@@ -13,9 +13,9 @@
  *   calls: CALLs whose arguments are states of buffers (create_schedule.c), each once.
  * Only what is certain is refused: the buffer is one, known by its node; the call reads it, and
  * does not write it through the same argument, which says nothing of what it expects there; what
- * was written is a part of what is read. Time: near-linear in the nodes, and in the states between.
- * Errors: TOLK_E_VERIFY naming the call, the buffer and who overwrote it; TOLK_E_NOMEM, those of
- * tk_params_init().
+ * was written is a part of what is read. Time: near-linear in the nodes, where parts that are
+ * written one after the other lie side by side. Errors: TOLK_E_VERIFY naming the call, the buffer
+ * and who overwrote it; TOLK_E_NOMEM, those of tk_params_init().
  */
 tolk_status tk_old_states_check(const tk_walk_list *calls, const tolk_allocator *al,
                                 tolk_error *err);

@@ -227,6 +227,24 @@ static void test_schedule_old_states_that_are_still_there_are_taken(void **state
     const tolk_uop *low = AFTER(g, a, CALL(g, "k0", slice_of_node(g, a, 0, 4), b));
     const tolk_uop *high = slice_of_node(g, slice_of_node(g, a, 2, 6), 2, 4);
     assert_order(schedule(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, high, low)))), "k0 k1");
+    const tolk_uop *low2 = slice_of_node(g, a, 0, 2), *high2 = slice_of_node(g, a, 6, 2);
+    const tolk_uop *ends = AFTER(g, a, CALL(g, "k0", low2, b), CALL(g, "k2", high2, b));
+    const tolk_uop *middle = slice_of_node(g, a, 2, 4);
+    assert_order(schedule(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, middle, ends)))), "k0 k2 k1");
+    int64_t dim = 2; /* the same by one call */
+    const tolk_uop *zero = tk_uop_index_const(g, 0), *one = tolk_const_float(g, TOLK_F32, 1);
+    const tolk_uop *stores[2];
+    for (int i = 0; i < 2; i++)
+        stores[i] =
+            tolk_store(g, tolk_index(g, tolk_param(g, TOLK_F32, &dim, 1, i, NULL), &zero, 1), one);
+    const tolk_uop *two = call_of_body(g, tolk_sink(g, stores, 2, "two"), "k0",
+                                       (const tolk_uop *[]){low2, high2, NULL});
+    const tolk_uop *both = AFTER(g, a, two);
+    assert_order(schedule(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, middle, both)))), "k0 k1");
+    assert_refused(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, high2, both))), "argument 1 is buffer");
+    const tolk_uop *next = AFTER(g, AFTER(g, ends, CALL(g, "k3", low2, b)), CALL(g, "k4", b, low2));
+    assert_order(schedule(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, middle, next)))),
+                 "k0 k2 k3 k4 k1");
     const tolk_uop *waits = AFTER(g, a, s);
     assert_order(schedule(g, SINK(g, AFTER(g, c, CALL(g, "k1", c, a, waits)))), "k1 k0");
     calls_done(g);
@@ -363,7 +381,13 @@ static tolk_status schedule_little(const tolk_allocator *al, void *user) {
         const tolk_uop *part = w ? slice_of_node(g, w, 0, 2) : NULL;
         const tolk_uop *r = part ? CALL(g, "k1", c, part) : NULL, *rs = r ? AFTER(g, c, r) : NULL;
         const tolk_uop *n = rs ? CALL(g, "k2", w, b) : NULL, *ns = n ? AFTER(g, w, n) : NULL;
-        sink = ns ? SINK(g, ns, rs) : NULL;
+        const tolk_uop *d = f32s(g, 3, 4), *e = f32s(g, 4, 4);
+        const tolk_uop *low = slice_of_node(g, d, 0, 2), *high = slice_of_node(g, d, 2, 2);
+        const tolk_uop *k4 = low && high && e ? CALL(g, "k4", low, b) : NULL;
+        const tolk_uop *ds = k4 ? AFTER(g, d, k4) : NULL;
+        const tolk_uop *both = ds ? CALL(g, "k5", e, high, ds) : NULL;
+        const tolk_uop *es = both ? AFTER(g, e, both) : NULL;
+        sink = ns && es ? SINK(g, ns, rs, es) : NULL;
     }
     tolk_status st = TOLK_E_NOMEM;
     const tolk_uop *out;

@@ -406,6 +406,39 @@ static void test_order_many_states_of_one_buffer_are_a_cycle(void **state) {
     calls_done(g);
 }
 
+/* Each call reads a part that nobody wrote yet, and takes the latest state: that is looked at in
+ * few steps. The last one reads a part that was written long ago. */
+static void test_order_many_parts_of_an_old_state(void **state) {
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++) {
+        tolk_graph *g = calls_graph(NULL);
+        const tolk_uop *x = f32s(g, 0, 4 * MANY + 4), *at = x, *k = kernel_of(g, "k", 2);
+        const tolk_uop *out = f32s(g, 1, 4), *l = NULL;
+        for (int i = 0; i < MANY; i++) {
+            const tolk_uop *to = slice_of_node(g, x, 4 * i, 4);
+            const tolk_uop *from = slice_of_node(g, x, 4 * i + 4, 4);
+            const tolk_uop *c = named_call(g, k, "k", i, (const tolk_uop *[]){to, from, at, NULL});
+            at = node(g, TK_OP_AFTER, (const tolk_uop *[]){at, c}, 2);
+        }
+        const tolk_uop *part = slice_of_node(g, x, wrong ? 4 * 77 + 3 : 4 * MANY, 1);
+        const tolk_uop *last =
+            call_of_body(g, k, "last", (const tolk_uop *[]){out, part, at, NULL});
+        const tolk_uop *all = node(g, TK_OP_AFTER, (const tolk_uop *[]){out, last}, 2);
+        tolk_error err = TOLK_ERROR_INIT;
+        tolk_status st = tk_create_schedule(g, node(g, TK_OP_SINK, &all, 1), &l, &err);
+        assert_int_equal(st, wrong ? TOLK_E_VERIFY : TOLK_OK);
+        if (wrong) {
+            assert_non_null(strstr(err.msg, "call \"last\" (number 12000)"));
+            assert_non_null(strstr(err.msg, "before call \"k77\" wrote"));
+        } else {
+            assert_int_equal(l->n_src, MANY + 1);
+            for (int i = 0; i < MANY; i++)
+                assert_name(l, (uint32_t)i, "k", i);
+        }
+        calls_done(g);
+    }
+}
+
 /* Calls that take one buffer through views of views: each view is looked through once. */
 static void test_order_deep_views_of_one_buffer(void **state) {
     (void)state;
@@ -434,6 +467,7 @@ int main(void) {
         cmocka_unit_test(test_order_many_make_what_many_take_and_many_replace),
         cmocka_unit_test(test_order_long_chain_of_readers_of_what_is_overwritten),
         cmocka_unit_test(test_order_many_states_of_one_buffer_are_a_cycle),
+        cmocka_unit_test(test_order_many_parts_of_an_old_state),
         cmocka_unit_test(test_order_deep_views_of_one_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
