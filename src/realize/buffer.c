@@ -348,8 +348,8 @@ tolk_device *tk_buffer_device(const tolk_buffer *b) {
     return b->device;
 }
 
-/* The memory of a base, referenced; NULL: there is none, as *freed says or for want of room. Under
- * the lock. */
+/* The memory of a base, referenced; NULL: there is none, as *freed says or for want of room, or
+ * without `allocate` nothing in it. Under the lock. */
 static tk_memory *memory_of(tolk_buffer *b, tolk_buffer *root, bool allocate, bool *freed) {
     *freed = is_freed(b);
     if (*freed)
@@ -357,7 +357,8 @@ static tk_memory *memory_of(tolk_buffer *b, tolk_buffer *root, bool allocate, bo
     if (!root->memory && allocate)
         root->memory =
             tk_memory_try(book_of(root), root->bytes, root->alignment, root->flags, root->label);
-    return root->memory ? tk_memory_ref(root->memory) : NULL;
+    bool is_there = root->memory && (allocate || tk_memory_is_stored(root->memory));
+    return is_there ? tk_memory_ref(root->memory) : NULL;
 }
 
 static tolk_status take(tolk_buffer *b, const char *what, bool allocate, tk_piece *out,
@@ -426,7 +427,8 @@ tolk_status tolk_buffer_map(tolk_buffer *buffer, void **out, tolk_error *err) {
     TK_TRY(tk_buffer_piece(buffer, call, &p, err));
     tk_use use = {p.memory, p.offset, p.offset + p.bytes, true};
     tolk_status st = tk_memory_wait(&use, err);
-    tk_piece_drop(&p); /* the buffer has it */
+    tk_memory_set_stored(p.memory); /* by the host, whenever it likes */
+    tk_piece_drop(&p);              /* the buffer has it */
     if (st == TOLK_OK)
         *out = p.at;
     return st;

@@ -20,7 +20,7 @@ typedef struct tk_piece {
  * scale: argument 1"). Errors: TOLK_E_FREED, TOLK_E_NOMEM, TOLK_E_DEVICE_DESTROYED. Ends with
  * tk_piece_drop. */
 tolk_status tk_buffer_piece(tolk_buffer *b, const char *what, tk_piece *out, tolk_error *err);
-/* The same for what is only read: memory that was never used is TOLK_E_UNBOUND. */
+/* The same for what is only read: where nothing was stored to its memory it is TOLK_E_UNBOUND. */
 tolk_status tk_buffer_piece_bound(tolk_buffer *b, const char *what, tk_piece *out, tolk_error *err);
 void tk_piece_drop(tk_piece *p);
 /* A buffer over host memory at data + byte_offset; release(user) as for TOLK_BUFFER_OPTS' external.

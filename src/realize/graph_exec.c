@@ -11,6 +11,7 @@
  */
 #include "realize/graph_exec.h"
 
+#include "base/map.h"
 #include "base/status.h"
 #include "realize/buffer.h"
 #include "realize/deps.h"
@@ -32,6 +33,7 @@ typedef struct call {
 typedef struct use {
     bool by_kernel, reads, writes;
     bool is_source; /* the first call that uses it only reads it: there must be something */
+    uint32_t first; /* that call */
     /* By the first call that uses it: "kernel scale: argument 1 ("x")", for errors. */
     const char *what;
 } use;
@@ -153,6 +155,20 @@ static const tk_meta_param *buffer_param(const tolk_kernel *k, uint32_t b, size_
     return &p[i];
 }
 
+/* Does a call read, write its argument a? param: 0 for its first one, of its kernel behind it. */
+static void access_of(const call *c, uint32_t a, size_t *param, bool *reads, bool *writes) {
+    *reads = a == 1;
+    *writes = a == 0;
+    if (!c->kernel)
+        return;
+    const tk_meta_param *m = c->kernel->program->meta.params;
+    while (m[*param].is_scalar)
+        ++*param;
+    *reads = m[*param].loaded != 0;
+    *writes = m[*param].stored != 0;
+    ++*param;
+}
+
 static void note_uses(tk_graph_exec *g) {
     static const char *const of_copy[2] = {"what a copy writes to", "what a copy reads"};
     for (uint32_t i = 0; i < g->n_calls; i++) {
@@ -160,22 +176,17 @@ static void note_uses(tk_graph_exec *g) {
         size_t p = 0;
         for (uint32_t a = 0; a < c->n_args; a++) {
             use *u = &g->uses[c->args[a]];
-            if (!c->kernel) {
-                u->what = u->what ? u->what : of_copy[a];
-                u->is_source |= a == 1 && !u->reads && !u->writes;
-                u->reads |= a == 1;
-                u->writes |= a == 0;
-                continue;
+            bool reads, writes;
+            access_of(c, a, &p, &reads, &writes);
+            if (!u->what)
+                u->what = c->kernel ? c->kernel->param[p - 1].what : of_copy[a];
+            if (reads && !writes && !u->reads && !u->writes) {
+                u->is_source = true;
+                u->first = i;
             }
-            const tk_meta_param *m = c->kernel->program->meta.params;
-            while (m[p].is_scalar)
-                p++;
-            u->what = u->what ? u->what : c->kernel->param[p].what;
-            u->by_kernel = true;
-            u->is_source |= m[p].loaded && !m[p].stored && !u->reads && !u->writes;
-            u->reads |= m[p].loaded != 0;
-            u->writes |= m[p].stored != 0;
-            p++;
+            u->by_kernel |= c->kernel != NULL;
+            u->reads |= reads;
+            u->writes |= writes;
         }
     }
 }
@@ -327,23 +338,69 @@ static tolk_status take_piece(const tk_graph_exec *g, uint32_t i, tolk_buffer *a
         return tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
                               "%s: the buffer is on device %.40s, the graph on %.40s", u->what,
                               d->name, g->device->name);
-    return u->is_source ? tk_buffer_piece_bound(arg, u->what, &g->pieces[i], err)
-                        : tk_buffer_piece(arg, u->what, &g->pieces[i], err);
+    if (!u->is_source)
+        return tk_buffer_piece(arg, u->what, &g->pieces[i], err);
+    tolk_error why = TOLK_ERROR_INIT;
+    tolk_buffer_info info;
+    tolk_status st = tk_buffer_piece_bound(arg, u->what, &g->pieces[i], &why);
+    if (st == TOLK_E_UNBOUND && tolk_buffer_get_info(arg, &info) == TOLK_OK && info.is_allocated)
+        return tk_buffer_piece(arg, u->what, &g->pieces[i], err); /* find_writers() sees to it */
+    if (st != TOLK_OK && err)
+        *err = why;
+    return st;
 }
 
-/* Take all arguments; what is read first last, as calls before may give it memory. */
-static tolk_status take_pieces(tk_graph_exec *g, tolk_buffer *const *args, tolk_error *err) {
+static bool is_missing(const tk_graph_exec *g, uint32_t arg) {
+    const tk_piece *p = &g->pieces[arg];
+    return g->uses[arg].is_source && p->bytes && !tk_memory_is_stored(p->memory);
+}
+
+/* What a call is the first to read, and nothing was stored to, a call before it must write.
+ * written: memory. */
+static tolk_status find_writers(const tk_graph_exec *g, tk_map *written, tolk_error *err) {
+    for (uint32_t i = 0; i < g->n_calls; i++) {
+        const call *c = &g->calls[i];
+        size_t param = 0;
+        bool reads, writes, ok = true;
+        for (uint32_t a = 0; a < c->n_args; a++) {
+            uint32_t arg = c->args[a];
+            if (g->uses[arg].first == i && is_missing(g, arg) &&
+                !tk_map_find(written, (uintptr_t)g->pieces[arg].memory))
+                return tk_status_fail(err, TOLK_E_UNBOUND, TK_NO_NODE,
+                                      "%s: nothing was stored to the buffer yet",
+                                      g->uses[arg].what);
+        }
+        for (uint32_t a = 0; a < c->n_args && ok; a++) {
+            access_of(c, a, &param, &reads, &writes);
+            ok = !writes || tk_map_put(written, (uintptr_t)g->pieces[c->args[a]].memory, 1);
+        }
+        if (!ok)
+            return tk_status_nomem(err);
+    }
+    return TOLK_OK;
+}
+
+static tolk_status check_sources(const tk_graph_exec *g, tolk_error *err) {
+    uint32_t i = 0;
+    while (i < g->n_args && !is_missing(g, i))
+        i++;
+    if (i == g->n_args)
+        return TOLK_OK;
+    tk_map written;
+    tk_map_init(&written, &g->device->ctx->al);
+    tolk_status st = find_writers(g, &written, err);
+    tk_map_fini(&written);
+    return st;
+}
+
+/* What is read first last, as calls before may give it memory. */
+static tolk_status take_all(tk_graph_exec *g, tolk_buffer *const *args, tolk_error *err) {
     bool visible = g->device->backend->memory->host_visible;
-    memset(g->pieces, 0, g->n_args * sizeof *g->pieces);
     for (int sources = 0; sources < 2; sources++)
         for (uint32_t i = 0; i < g->n_args; i++) {
             if (g->uses[i].is_source != sources)
                 continue;
-            tolk_status st = take_piece(g, i, args[i], err);
-            if (st != TOLK_OK) {
-                drop_pieces(g->pieces, g->n_args);
-                return st;
-            }
+            TK_TRY(take_piece(g, i, args[i], err));
             const tk_piece *p = &g->pieces[i];
             uintptr_t from = visible ? (uintptr_t)p->at : p->offset;
             g->places[i] = (place){visible ? NULL : p->memory,
@@ -353,7 +410,15 @@ static tolk_status take_pieces(tk_graph_exec *g, tolk_buffer *const *args, tolk_
                                    p->dtype,
                                    p->elem_bytes};
         }
-    return TOLK_OK;
+    return check_sources(g, err);
+}
+
+static tolk_status take_pieces(tk_graph_exec *g, tolk_buffer *const *args, tolk_error *err) {
+    memset(g->pieces, 0, g->n_args * sizeof *g->pieces);
+    tolk_status st = take_all(g, args, err);
+    if (st != TOLK_OK)
+        drop_pieces(g->pieces, g->n_args);
+    return st;
 }
 
 static bool same_place(const place *a, const place *b) {
@@ -594,14 +659,8 @@ static tolk_status find_edges(const tk_graph_exec *g, recording *r, uint32_t i, 
     size_t n = 0, n_found, param = 0;
     const uint32_t *found;
     for (uint32_t a = 0; a < c->n_args; a++) {
-        bool reads = a == 1, writes = a == 0;
-        if (c->kernel) {
-            const tk_meta_param *m = c->kernel->program->meta.params;
-            while (m[param].is_scalar)
-                param++;
-            reads = m[param].loaded != 0;
-            writes = m[param++].stored != 0;
-        }
+        bool reads, writes;
+        access_of(c, a, &param, &reads, &writes);
         const place *p = &g->places[c->args[a]];
         if (reads || writes)
             r->ranges[n++] = (tk_deps_range){p->root, p->from, p->to, writes};

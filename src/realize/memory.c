@@ -23,6 +23,7 @@ struct tk_memory {
     uint64_t number; /* of this allocation; 0: external */
     uint32_t flags;
     bool external;
+    _Atomic bool is_stored; /* memory.h */
     _Atomic size_t refs;
     void (*release)(void *user); /* of external memory */
     void *user;
@@ -175,6 +176,7 @@ static void set_label(tk_memory *m, const char *label) {
 /* It has an owner: count it. Under the lock. */
 static void begin(tk_book *book, tk_memory *m) {
     atomic_store_explicit(&m->refs, 1, memory_order_relaxed);
+    atomic_store_explicit(&m->is_stored, m->external, memory_order_relaxed);
     live_add(book, m);
     if (m->external)
         return;
@@ -336,6 +338,15 @@ size_t tk_memory_bytes(const tk_memory *m) {
 
 uint64_t tk_memory_number(const tk_memory *m) {
     return m->number;
+}
+
+bool tk_memory_is_stored(const tk_memory *m) {
+    return atomic_load_explicit(&m->is_stored, memory_order_relaxed);
+}
+
+void tk_memory_set_stored(tk_memory *m) {
+    if (!tk_memory_is_stored(m)) /* what is set already is not taken from other cores */
+        atomic_store_explicit(&m->is_stored, true, memory_order_relaxed);
 }
 
 /* ---- the book ---- */
@@ -515,9 +526,12 @@ size_t tk_memory_hazards(const tk_use *uses, size_t n, const tk_queue *q, tk_poi
 }
 
 void tk_memory_used(const tk_use *uses, size_t n, tk_queue *q, uint64_t ticket) {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         tk_uses_add(&uses[i].memory->uses, uses[i].from, uses[i].to, uses[i].writes,
                     (tk_point){q, ticket});
+        if (uses[i].writes)
+            tk_memory_set_stored(uses[i].memory);
+    }
 }
 
 tolk_status tk_memory_submit(tolk_ctx *ctx, const tk_use *uses, size_t n, tk_queue *q,

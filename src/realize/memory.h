@@ -68,6 +68,10 @@ void *tk_memory_at(const tk_memory *m);
 size_t tk_memory_bytes(const tk_memory *m);
 /* A number that no other allocation of its book ever has, from 1; 0: it is external. */
 uint64_t tk_memory_number(const tk_memory *m);
+/* May there be something in it: was a command submitted that writes to it, or can others write to
+ * it at any time (external memory, a pool, what the host has the address of)? */
+bool tk_memory_is_stored(const tk_memory *m);
+void tk_memory_set_stored(tk_memory *m);
 /* Give what is kept back. */
 void tk_memory_trim(tk_book *book);
 

@@ -99,6 +99,7 @@ tolk_status tolk_pool_alloc(tolk_device *device, uint64_t id, size_t bytes, size
     tk_memory *m, *before;
     /* Not kept for reuse: pools are large and of any size. */
     TK_TRY(tk_memory_alloc(book, bytes, alignment, TK_MEMORY_NO_REUSE, label, &m, err));
+    tk_memory_set_stored(m); /* who reserves memory knows what is in it */
     if (!put(book, id, m, &before)) {
         tk_memory_unref(m);
         return tk_status_nomem(err);

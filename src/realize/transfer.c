@@ -10,6 +10,8 @@
 #include "realize/realize.h"
 #include "realize/scope.h"
 
+#include <stdio.h>
+
 struct tolk_transfer {
     tolk_device *dst_device;
     tolk_buffer *src, *dst; /* referenced; dst NULL: the merge buffer */
@@ -137,14 +139,10 @@ static tolk_status submit_merge(const tolk_transfer *t, const tk_piece *to, cons
 }
 
 static tolk_status run_merge(const tolk_transfer *t, tolk_error *err) {
-    tolk_buffer_info info;
-    TK_TRY(tolk_buffer_get_info(t->src, &info));
-    if (info.bytes && !info.is_allocated && !info.is_freed)
-        return tk_status_fail(err, TOLK_E_UNBOUND, TK_NO_NODE,
-                              "node %llu: nothing was written to its buffer yet",
-                              (unsigned long long)t->node);
+    char what[48];
     tk_piece from;
-    TK_TRY(tk_buffer_piece(t->src, "transfer: source", &from, err));
+    snprintf(what, sizeof what, "transfer: node %llu", (unsigned long long)t->node);
+    TK_TRY(tk_buffer_piece_bound(t->src, what, &from, err));
     tolk_status st;
     bool again;
     do {

@@ -118,6 +118,38 @@ static tolk_status add_with(tolk_device *d, tolk_buffer *y, tolk_buffer *x, tolk
     return st;
 }
 
+/* What a launch that is refused would have stored to has nothing in it, nor has one view of memory
+ * because another one of it is stored to. */
+static void test_a_refused_launch_stores_nothing(void **state) {
+    (void)state;
+    float v[N];
+    tolk_buffer *y = NULL, *x = NULL, *base = NULL, *half[2];
+    tolk_error err = TOLK_ERROR_INIT;
+    assert_int_equal(tolk_alloc_f32(d0, N, &y, NULL), TOLK_OK);
+    assert_int_equal(tolk_alloc_f32(d0, N, &x, NULL), TOLK_OK);
+    assert_int_equal(tolk_alloc_f32(d0, 2 * N, &base, NULL), TOLK_OK);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(tolk_buffer_view(base, i * N * 4, TOLK_F32, N, &half[i], NULL), TOLK_OK);
+    assert_int_equal(add_with(d0, y, x, &err), TOLK_E_UNBOUND);
+    assert_int_equal(tolk_buffer_copyout(y, 0, v, sizeof v, NULL), TOLK_E_UNBOUND);
+    assert_int_equal(add_with(d0, half[0], half[1], &err), TOLK_E_UNBOUND);
+    assert_int_equal(tolk_buffer_copy(x, y, NULL), TOLK_E_UNBOUND);
+    void *at = NULL;
+    assert_int_equal(tolk_buffer_map(x, &at, NULL), TOLK_OK); /* the caller may write to it now */
+    for (int i = 0; i < N; i++)
+        ((float *)at)[i] = 4;
+    assert_int_equal(add_with(d0, y, x, &err), TOLK_OK);
+    check_floats(y, 5);
+    tolk_buffer_unref(y); /* its memory is the next one's, what was in it is not */
+    assert_int_equal(tolk_alloc_f32(d0, N, &y, NULL), TOLK_OK);
+    assert_int_equal(add_with(d0, x, y, &err), TOLK_E_UNBOUND);
+    tolk_buffer_unref(half[0]);
+    tolk_buffer_unref(half[1]);
+    tolk_buffer_unref(base);
+    tolk_buffer_unref(x);
+    tolk_buffer_unref(y);
+}
+
 static void test_ERR_03_wrong_dtype_of_a_buffer(void **state) {
     (void)state;
     tolk_buffer *y = floats(d0, N, 0), *i = NULL, *custom = NULL, *same = NULL;
@@ -471,6 +503,7 @@ int main(void) {
         TEST(test_S23_last_of_a_slot_counts),
         TEST(test_S23_args_can_be_used_again),
         TEST(test_S23_gaps_and_extras_are_named),
+        TEST(test_a_refused_launch_stores_nothing),
         TEST(test_ERR_03_wrong_dtype_of_a_buffer),
         TEST(test_ERR_03_scalar_for_a_buffer_and_buffer_for_a_scalar),
         TEST(test_ERR_03_wrong_device),

@@ -276,6 +276,48 @@ static void test_SYM_01_a_replay_uses_the_values_it_is_given(void **state) {
     tolk_linear_unref(l);
 }
 
+/* x = 2z through a view of what x is the first half of, and y = 2x through another one, in either
+ * order, as calls and as a graph: there is something in x only where that is stored first. */
+static void test_what_is_stored_later_is_not_there_to_be_read(void **state) {
+    (void)state;
+    static const char graph[] = "%43 = custom_function void (%42) {name=\"graph\"}\n"
+                                "%44 = call void (%43)\n%45 = linear void (%44)\n";
+    (void)seed(SIZE, 2, 3);
+    for (int way = 0; way < 4; way++) {
+        bool early = way < 2;
+        char text[4096];
+        size_t n = (size_t)snprintf(text, sizeof text, "tolk.uop 1\n");
+        n += (size_t)put_scale(text + n, sizeof text - n, 0, SIZE, "scale", "2");
+        snprintf(text + n, sizeof text - n,
+                 "%%20 = const index %d\n%%21 = const index 0\n"
+                 "%%30 = buffer f32 (%%20) {slot=0}\n%%31 = buffer f32 (%%0) {slot=1}\n"
+                 "%%32 = buffer f32 (%%0) {slot=2}\n"
+                 "%%33 = slice f32 (%%30, %%21) {count=%d}\n"
+                 "%%34 = slice f32 (%%33, %%21) {count=%d}\n"
+                 "%%35 = slice f32 (%%30, %%21) {count=%d}\n"
+                 "%%40 = call void (%%11, %%35, %%32)\n%%41 = call void (%%11, %%31, %%34)\n"
+                 "%%42 = linear void (%s)\n%s",
+                 2 * SIZE, 2 * SIZE, SIZE, SIZE, early ? "%40, %41" : "%41, %40",
+                 way % 2 ? graph : "");
+        tolk_linear *l = linear_of(&r, text);
+        for (int again = 0; again < 2; again++) {
+            err = (tolk_error)TOLK_ERROR_INIT;
+            tolk_status st = tolk_run_linear(b, l, NULL, NULL, &err);
+            if (st != (early ? TOLK_OK : TOLK_E_UNBOUND))
+                fail_msg("way %d: %s %s", way, tolk_status_name(st), err.msg);
+        }
+        tolk_buffer *y = NULL;
+        assert_int_equal(tolk_bindings_find(b, node(SIZE, 1), &y, NULL, NULL), TOLK_OK);
+        if (early)
+            check_floats(y, 12);
+        else
+            check_contains(err.msg, "nothing was stored");
+        tolk_bindings_remove(b, node(SIZE, 1));
+        tolk_bindings_remove(b, node(2 * SIZE, 0));
+        tolk_linear_unref(l);
+    }
+}
+
 /* GRAPH-07: random chains, the calls as they are and as a graph, and runs of it, bit for bit. */
 static void test_GRAPH_07_a_graph_gives_the_bits_of_its_calls(void **state) {
     (void)state;
@@ -527,6 +569,7 @@ int main(void) {
         TEST(test_inputs_that_do_not_fit_or_alias_are_refused),
         TEST(test_an_input_that_becomes_another_dtype_is_refused),
         TEST(test_SYM_01_a_replay_uses_the_values_it_is_given),
+        TEST(test_what_is_stored_later_is_not_there_to_be_read),
         TEST(test_GRAPH_07_a_graph_gives_the_bits_of_its_calls),
         TEST(test_MEM_03_a_graph_keeps_no_input),
         TEST(test_graphs_over_devices),

@@ -256,6 +256,70 @@ static void test_a_variable_that_a_replay_cannot_know_is_refused(void **state) {
     tolk_jit_destroy(jit);
 }
 
+/* ---- what nothing was stored to ---- */
+
+/* Bind a node to a buffer of n elements that nothing was stored to. */
+static void seed_nothing(const tolk_uop *node, size_t n) {
+    tolk_buffer *x = NULL;
+    assert_int_equal(tolk_alloc_f32(r.cpu, n, &x, NULL), TOLK_OK);
+    assert_int_equal(tolk_bindings_seed(b, node, x, NULL), TOLK_OK);
+    tolk_buffer_unref(x);
+}
+
+/* out = 2 in + weights, slots 0, 5, 2; the weights are no input. */
+static tolk_status weigh(void *user, tolk_bindings *to, const tolk_run_args *args, tolk_error *e) {
+    tolk_graph *at;
+    (void)user;
+    if (tolk_graph_create(r.ctx, &at) != TOLK_OK)
+        return TOLK_E_NOMEM;
+    const tolk_uop *out = f32s(at, 2), *c = call(at, mix(at, 2), out, f32s(at, 0), f32s(at, 5));
+    tolk_status st = hand_over(to, at, &c, 1, &out, 1, args, e);
+    tolk_graph_destroy(at);
+    return st;
+}
+
+static void test_what_nothing_was_stored_to_is_not_read(void **state) {
+    (void)state;
+    for (uint32_t no_graphs = 0; no_graphs < 2; no_graphs++) {
+        tolk_jit_opts o = TOLK_JIT_OPTS_INIT;
+        o.no_graphs = no_graphs;
+        const tolk_uop *in = f32s(g, 0), *weights = f32s(g, 5), *out = f32s(g, 2);
+        work w = {0};
+        tolk_jit *two = jit_of(chain, &w, &o), *jit = jit_of(weigh, NULL, &o);
+        seed(in, NULL, 1);
+        seed(weights, NULL, 5);
+        run_ok(two, &in, 1);
+        run_ok(two, &in, 1);
+        run_ok(jit, &in, 1);
+        run_ok(jit, &in, 1);
+        check_floats(bound(out), 7);
+        seed_nothing(in, N);
+        assert_int_equal(run(two, &in, 1), TOLK_E_UNBOUND);
+        assert_int_equal(run(jit, &in, 1), TOLK_E_UNBOUND);
+        check_contains(err.msg, "nothing was stored");
+        seed(in, NULL, 2);
+        tolk_bindings_remove(b, weights); /* they are memory that is made now */
+        assert_int_equal(run(jit, &in, 1), TOLK_E_UNBOUND);
+        check_floats(bound(out), 7); /* none of them ran */
+        seed(weights, NULL, 6);
+        run_ok(jit, &in, 1);
+        check_floats(bound(out), 10);
+        tolk_jit_destroy(two);
+        tolk_jit_destroy(jit);
+        /* Nor is it captured, or what a call that was refused would have stored to. */
+        tolk_bindings_clear(b);
+        jit = jit_of(weigh, NULL, &o);
+        seed(weights, NULL, 5);
+        seed_nothing(in, N);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(run(jit, &in, 1), TOLK_E_UNBOUND);
+        float x[N];
+        assert_int_equal(tolk_buffer_copyout(bound(out), 0, x, sizeof x, NULL), TOLK_E_UNBOUND);
+        tolk_jit_destroy(jit);
+        tolk_bindings_clear(b);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_inputs_that_differ_are_refused),
@@ -265,6 +329,7 @@ int main(void) {
         TEST(test_graphs_that_are_handed_over_are_their_calls),
         TEST(test_SYM_01_each_replay_has_its_own_value),
         TEST(test_a_variable_that_a_replay_cannot_know_is_refused),
+        TEST(test_what_nothing_was_stored_to_is_not_read),
     };
     return cmocka_run_group_tests_name("jit_inputs", tests, NULL, NULL);
 }

@@ -191,6 +191,14 @@ static tolk_status run_without_memory(const tolk_allocator *al, void *user) {
         st = tolk_parse(g, text, strlen(text), 0, &root, NULL);
     if (!st)
         st = tolk_linear_create(ctx, root, &l, NULL);
+    const int64_t n = 96;
+    tolk_buffer *x = NULL;
+    const tolk_uop *node = st ? NULL : tolk_buffer_node(g, TOLK_I32, &n, 1, 0, NULL);
+    if (!st)
+        st = node ? tolk_resolve_single(bind, NULL, node, &x, NULL) : TOLK_E_NOMEM;
+    if (!st)
+        st = tolk_buffer_copyin(x, 0, (int32_t[96]){0}, 96 * sizeof(int32_t), NULL);
+    tolk_buffer_unref(x);
     for (int i = 0; i < 2 && !st; i++)
         st = tolk_run_linear(bind, l, NULL, NULL, NULL);
     tolk_linear_unref(l);
