@@ -470,7 +470,8 @@ typedef tolk_status (*tolk_capture_fn)(void *user, tolk_linear *linear, const to
                                        size_t n_vars, tolk_error *err);
 /* From now on linears that this thread hands to tolk_realize_linear() in this context go to fn;
  * each thread has a stack of captures of its own. What they get is not planned yet, and where
- * inputs were given, it has their nodes in place of the PARAMs. Errors: TOLK_E_NOMEM. */
+ * inputs were given, it has their nodes in place of the PARAMs that are not bound. Errors:
+ * TOLK_E_NOMEM. */
 TOLK_API tolk_status tolk_capture_push(tolk_ctx *ctx, tolk_capture_fn fn, void *user,
                                        tolk_error *err);
 /* Errors: TOLK_E_NOT_FOUND (nothing was pushed). */

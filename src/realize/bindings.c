@@ -149,23 +149,26 @@ tolk_status tk_bindings_put(tolk_bindings *b, const tolk_uop *node, tk_bindings_
 /* ---- public ---- */
 
 /* May a node stand for memory? */
-static tolk_status check_node(const char *call, const tolk_uop *node, tolk_error *err) {
+static bool names_memory(const tolk_uop *node) {
     switch (tk_uop_op(node)) {
     case TK_OP_BUFFER:
     case TK_OP_SLICE:
     case TK_OP_MSELECT:
     case TK_OP_MSTACK:
-        return TOLK_OK;
+        return true;
     case TK_OP_PARAM:
-        if (!tk_check_is_scalar_param(node))
-            return TOLK_OK;
-        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                              "%s: the node is a variable, expected one that names a buffer", call);
+        return !tk_check_is_scalar_param(node);
     default:
-        return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                              "%s: the node is %s, expected one that names a buffer", call,
-                              tk_op_get(tk_uop_op(node))->name);
+        return false;
     }
+}
+
+static tolk_status check_node(const char *call, const tolk_uop *node, tolk_error *err) {
+    if (names_memory(node))
+        return TOLK_OK;
+    return tk_status_fail(
+        err, TOLK_E_ARG, TK_NO_NODE, "%s: the node is %s, expected one that names a buffer", call,
+        tk_uop_is(node, TK_OP_PARAM) ? "a variable" : tk_op_get(tk_uop_op(node))->name);
 }
 
 static tolk_status seed(const char *call, tolk_bindings *b, const tolk_uop *node, tk_bindings_to to,
@@ -295,8 +298,7 @@ tolk_status tk_bindings_is_bound(const tolk_bindings *b, const tolk_uop *node, b
                                  tolk_error *err) {
     const tolk_uop *own;
     *out = false;
-    if (!tk_uop_is(node, TK_OP_BUFFER) && !tk_uop_is(node, TK_OP_SLICE) &&
-        !tk_uop_is(node, TK_OP_MSELECT) && !tk_uop_is(node, TK_OP_MSTACK))
+    if (!names_memory(node))
         return TOLK_OK;
     TK_TRY(tk_import(b->graph, node, &own, err));
     *out = tk_bindings_of(b, own) != NULL;

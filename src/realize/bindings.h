@@ -45,8 +45,8 @@ tolk_status tk_bindings_node(tolk_bindings *b, const tolk_uop *node, const tolk_
 void tk_bindings_begin(tolk_bindings *b);
 /* What one of the bindings' own nodes stands for; NULL: nothing. */
 const tk_bindings_to *tk_bindings_of(const tolk_bindings *b, const tolk_uop *node);
-/* Is a node (of any graph) one that arguments are made of, a parameter excepted, and does it stand
- * for something itself? Errors: TOLK_E_NOMEM. */
+/* Is a node (of any graph) one that arguments are made of, and does it stand for something itself?
+ * Errors: TOLK_E_NOMEM. */
 tolk_status tk_bindings_is_bound(const tolk_bindings *b, const tolk_uop *node, bool *out,
                                  tolk_error *err);
 /* Bind it, referenced. made: it stood for nothing, and the buffers are made for it. The same

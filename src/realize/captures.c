@@ -30,14 +30,30 @@ tolk_status tolk_capture_pop(tolk_ctx *ctx, tolk_error *err) {
 
 /* ---- handing over ---- */
 
-/* The linear in g with the nodes of inputs where its PARAMs were. */
-static tolk_status put_inputs(tolk_graph *g, const tolk_linear *linear, const tolk_run_args *args,
+tolk_status tk_captures_keep_bound(const tolk_bindings *b, const tolk_uop *linear,
+                                   tk_walk_list *nodes, tk_walk_list *from, tk_walk_list *to,
+                                   tolk_error *err) {
+    nodes->n = 0;
+    if (tk_call_args_walk(linear, nodes) != TOLK_OK)
+        return tk_status_nomem(err);
+    for (size_t i = 0; i < nodes->n; i++) {
+        const tolk_uop *u = nodes->at[i];
+        bool is_bound = false;
+        if (!tk_uop_is(u, TK_OP_BUFFER))
+            TK_TRY(tk_bindings_is_bound(b, u, &is_bound, err));
+        if (is_bound && (!tk_vec_push(from, u) || !tk_vec_push(to, u)))
+            return tk_status_nomem(err);
+    }
+    return TOLK_OK;
+}
+
+/* The linear in g with the nodes of inputs where its PARAMs were, but for those that are bound. */
+static tolk_status put_inputs(tolk_graph *g, const tk_captured *x, const tolk_run_args *args,
                               tk_walk_list *nodes, tk_walk_list *from, tk_walk_list *to,
                               const tolk_uop **out, tolk_error *err) {
     const tolk_uop *root;
-    TK_TRY(tk_import(g, linear->root, &root, err));
-    if (tk_call_args_walk(root, nodes) != TOLK_OK)
-        return tk_status_nomem(err);
+    TK_TRY(tk_import(g, x->linear->root, &root, err));
+    TK_TRY(tk_captures_keep_bound(x->bindings, root, nodes, from, to, err));
     for (size_t i = 0; i < nodes->n; i++) {
         const tolk_uop *u = nodes->at[i], *input;
         if (!tk_uop_is(u, TK_OP_PARAM) || tk_check_is_scalar_param(u))
@@ -56,11 +72,11 @@ static tolk_status put_inputs(tolk_graph *g, const tolk_linear *linear, const to
     return TOLK_OK;
 }
 
-static tolk_status with_inputs(tolk_linear *linear, const tolk_run_args *args, tolk_linear **out,
+static tolk_status with_inputs(const tk_captured *x, const tolk_run_args *args, tolk_linear **out,
                                tolk_error *err) {
-    tolk_ctx *ctx = linear->ctx;
+    tolk_ctx *ctx = x->bindings->ctx;
     if (!args || !args->n_inputs) {
-        *out = tolk_linear_ref(linear);
+        *out = tolk_linear_ref(x->linear);
         return TOLK_OK;
     }
     tolk_graph *g;
@@ -71,7 +87,7 @@ static tolk_status with_inputs(tolk_linear *linear, const tolk_run_args *args, t
     tk_vec_init(&from, &ctx->al);
     tk_vec_init(&to, &ctx->al);
     const tolk_uop *root = NULL;
-    tolk_status st = put_inputs(g, linear, args, &nodes, &from, &to, &root, err);
+    tolk_status st = put_inputs(g, x, args, &nodes, &from, &to, &root, err);
     tk_vec_fini(&to);
     tk_vec_fini(&from);
     tk_vec_fini(&nodes);
@@ -84,7 +100,7 @@ static tolk_status with_inputs(tolk_linear *linear, const tolk_run_args *args, t
 static tolk_status hand_over(const tk_capture *c, tk_captured *x, const tolk_run_args *args,
                              tolk_error *err) {
     tolk_linear *whole;
-    TK_TRY(with_inputs(x->linear, args, &whole, err));
+    TK_TRY(with_inputs(x, args, &whole, err));
     x->linear = whole;
     tolk_status st = c->hook(c, x, err);
     tolk_linear_unref(whole);

@@ -12,6 +12,7 @@
 #include "schedule/call_args.h"
 #include "schedule/memory_plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- recording ---- */
@@ -116,7 +117,7 @@ typedef struct lowering {
     tolk_graph *g;
     const tolk_allocator *al;
     const tolk_uop *list;
-    tk_walk_list inputs, params; /* by number */
+    tk_walk_list inputs, params; /* by number; behind them what stays as it is */
     tk_walk_list nodes, written;
     tk_walk_map is_written; /* PARAM or BUFFER */
     tk_walk_map is_own;     /* BUFFER: an arena, or the view of a SLICE call */
@@ -124,8 +125,10 @@ typedef struct lowering {
     bool no_memory;
 } lowering;
 
-static const tolk_uop *param_of(tolk_graph *g, const tolk_uop *buffer, uint32_t slot) {
-    tk_attr a[7] = {{.i = slot},      {.blob = NULL},   {.i = TK_SPACE_GLOBAL},
+/* name: no other PARAM has it, so that none of them is bound. */
+static const tolk_uop *param_of(tolk_graph *g, const tolk_uop *buffer, uint32_t slot,
+                                const tk_blob *name) {
+    tk_attr a[7] = {{.i = slot},      {.blob = name},   {.i = TK_SPACE_GLOBAL},
                     {.i = INT64_MIN}, {.i = INT64_MAX}, tk_uop_attr(buffer, TK_A_BUFFER_DEVICE),
                     {.i = -1}};
     return tk_uop(g, TK_OP_PARAM, buffer->dtype, buffer->src, buffer->n_src, a);
@@ -133,7 +136,9 @@ static const tolk_uop *param_of(tolk_graph *g, const tolk_uop *buffer, uint32_t 
 
 static tolk_status put_params(lowering *l, tolk_error *err) {
     const tolk_run_args *args = l->r->args;
+    long long number = -(long long)tk_memory_plan_slot(l->r->jit->ctx);
     for (uint32_t i = 0; i < l->p->n_inputs; i++) {
+        char text[48];
         const tolk_uop *input, *param;
         TK_TRY(tk_import(l->g, args->inputs[i], &input, err));
         if (!tk_uop_is(input, TK_OP_BUFFER))
@@ -143,23 +148,35 @@ static tolk_status put_params(lowering *l, tolk_error *err) {
         uint32_t first = 0;
         while (first < i && l->inputs.at[first] != input)
             first++;
-        if (!(param = param_of(l->g, input, i)))
+        int n = snprintf(text, sizeof text, "input %u of jit %lld", i, number);
+        const tk_blob *name = tk_blob_str(l->g, text, (size_t)n);
+        if (!name || !(param = param_of(l->g, input, i, name)))
             return tk_graph_take_error(l->g, err);
         if (!tk_vec_push(&l->inputs, input) || !tk_vec_push(&l->params, param) ||
             !tk_vec_push(&l->p->one_as, first))
             return tk_status_nomem(err);
     }
+    TK_TRY(tk_captures_keep_bound(l->r->jit->bindings, l->list, &l->nodes, &l->inputs, &l->params,
+                                  err));
     l->list = tk_call_args_replace(l->g, l->list, l->inputs.at, l->params.at, l->inputs.n);
     return l->list ? TOLK_OK : tk_graph_take_error(l->g, err);
 }
 
-/* What PARAM is in the calls is an input by now: any other one nobody gave. */
+/* What PARAM is in the calls is an input by now: any other one nobody gave, or it is bound, which a
+ * replay, whose inputs have the slots, does not look at. */
 static tolk_status check_params(lowering *l, tk_walk_list *before, tolk_error *err) {
     if (tk_call_args_walk(l->list, before) != TOLK_OK)
         return tk_status_nomem(err);
     for (size_t i = 0; i < before->n; i++) {
         char name[96];
         const tolk_uop *u = before->at[i];
+        bool is_bound;
+        TK_TRY(tk_bindings_is_bound(l->r->jit->bindings, u, &is_bound, err));
+        if (tk_uop_is(u, TK_OP_PARAM) && is_bound)
+            return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                                  "jit: %s is bound itself: expected a buffer, or an input of that "
+                                  "slot",
+                                  tk_resolve_name(u, name));
         if (tk_uop_is(u, TK_OP_PARAM) && !tk_check_is_scalar_param(u))
             return tk_status_fail(err, TOLK_E_UNBOUND, TK_NO_NODE, "jit: %s: no input of that slot",
                                   tk_resolve_name(u, name));

@@ -320,6 +320,67 @@ static void test_what_nothing_was_stored_to_is_not_read(void **state) {
     }
 }
 
+/* ---- nodes that are bound themselves ---- */
+
+/* y = 2 x + 1 of the input, and of a slice of all of it: slots 0; 1, 2. With a param: of that, too:
+ * 3. */
+static tolk_status bound_nodes(void *user, tolk_bindings *to, const tolk_run_args *args,
+                               tolk_error *e) {
+    tolk_graph *at;
+    const bool *with_param = user;
+    if (tolk_graph_create(r.ctx, &at) != TOLK_OK)
+        return TOLK_E_NOMEM;
+    int64_t n = N;
+    const tolk_uop *in = f32s(at, 0), *y[] = {f32s(at, 1), f32s(at, 2), f32s(at, 3)},
+                   *x[] = {in, slice_of(at, in, 0, N), tolk_param(at, TOLK_F32, &n, 1, 0, NULL)},
+                   *calls[3];
+    for (int i = 0; i < 3; i++)
+        calls[i] = call(at, twice(at, 1), y[i], x[i], NULL);
+    tolk_status st = hand_over(to, at, calls, *with_param ? 3 : 2, y, 3, args, e);
+    tolk_graph_destroy(at);
+    return st;
+}
+
+static void test_a_node_that_is_bound_stands_for_its_binding(void **state) {
+    (void)state;
+    int64_t n = N;
+    bool with_param = false;
+    const tolk_uop *in = f32s(g, 0), *other = f32s(g, 9),
+                   *p = tolk_param(g, TOLK_F32, &n, 1, 0, NULL);
+    for (uint32_t no_graphs = 0; no_graphs < 2; no_graphs++) {
+        tolk_jit_opts o = TOLK_JIT_OPTS_INIT;
+        o.no_graphs = no_graphs;
+        tolk_jit *jit = jit_of(bound_nodes, &with_param, &o);
+        seed(slice_of(g, in, 0, N), NULL, 100);
+        seed(p, NULL, 1000);
+        for (int i = 0; i < 4; i++) { /* as it is, captured, replayed twice */
+            const tolk_uop *x = i < 3 ? in : other;
+            seed(x, NULL, (float)i);
+            run_ok(jit, &x, 1);
+            check_floats(bound(f32s(g, 1)), 2 * (float)i + 1);
+            check_floats(bound(f32s(g, 2)), 201);
+        }
+        seed(slice_of(g, in, 0, N), NULL, 3);
+        run_ok(jit, &other, 1);
+        check_floats(bound(f32s(g, 2)), 7);
+        tolk_jit_destroy(jit);
+        tolk_bindings_clear(b);
+    }
+    /* Where the calls name the param itself, a replay could not tell it from its input. */
+    with_param = true;
+    tolk_jit *jit = jit_of(bound_nodes, &with_param, NULL);
+    seed(in, NULL, 1);
+    seed(p, NULL, 1000);
+    run_ok(jit, &in, 1);
+    check_floats(bound(f32s(g, 3)), 2001);
+    assert_int_equal(run(jit, &in, 1), TOLK_E_ARG);
+    check_contains(err.msg, "param {slot=0} is bound itself");
+    tolk_bindings_remove(b, p);
+    run_ok(jit, &in, 1);
+    check_floats(bound(f32s(g, 3)), 3);
+    tolk_jit_destroy(jit);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_inputs_that_differ_are_refused),
@@ -330,6 +391,7 @@ int main(void) {
         TEST(test_SYM_01_each_replay_has_its_own_value),
         TEST(test_a_variable_that_a_replay_cannot_know_is_refused),
         TEST(test_what_nothing_was_stored_to_is_not_read),
+        TEST(test_a_node_that_is_bound_stands_for_its_binding),
     };
     return cmocka_run_group_tests_name("jit_inputs", tests, NULL, NULL);
 }
