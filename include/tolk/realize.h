@@ -278,7 +278,8 @@ typedef struct tolk_realize_opts {
  * and its code. Other calls stay as they are; where there is no kernel it is the linear itself.
  * Kernels are compiled at the same time on the cores there are, equal ones once, and looked for in
  * the binary cache. Owner: the caller, tolk_linear_unref(). Errors: those of tolk_compile(), naming
- * the first call that failed; TOLK_E_ARG (what to_program made). */
+ * the first call that failed; TOLK_E_ARG (what to_program made; the linear is of another context
+ * than the device, as in all that runs one). */
 TOLK_API tolk_status tolk_compile_linear(tolk_device *device, tolk_linear *linear,
                                          const tolk_realize_opts *opts, tolk_linear **out,
                                          tolk_error *err);

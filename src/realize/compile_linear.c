@@ -348,6 +348,7 @@ tolk_status tolk_compile_linear(tolk_device *device, tolk_linear *linear,
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_compile_linear: device, linear or out is NULL");
     TK_TRY(tk_compile_linear_opts(&opts, err));
+    TK_TRY(tk_linear_check(linear, device->ctx, err));
     tk_realize_here(device->ctx);
     const tolk_allocator *al = &device->ctx->al;
     compiling c = {.ctx = device->ctx, .device = device, .opts = opts};

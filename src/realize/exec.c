@@ -365,6 +365,7 @@ tolk_status tolk_exec_create(tolk_bindings *bindings, tolk_linear *linear,
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_exec_create: bindings, linear or out is NULL");
     TK_TRY(tk_compile_linear_opts(&opts, err));
+    TK_TRY(tk_linear_check(linear, bindings->ctx, err));
     tk_realize_here(bindings->ctx);
     const tolk_allocator *al = &bindings->ctx->al;
     tolk_exec *e = tk_alloc_zero(al, sizeof *e);

@@ -88,6 +88,13 @@ tolk_status tolk_linear_create(tolk_ctx *ctx, const tolk_uop *linear, tolk_linea
     return adopt(ctx, g, root, false, out, err);
 }
 
+tolk_status tk_linear_check(const tolk_linear *linear, const tolk_ctx *ctx, tolk_error *err) {
+    if (linear->ctx == ctx)
+        return TOLK_OK;
+    return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                          "the linear is of another context: tolk_linear_create() copies it");
+}
+
 tolk_linear *tolk_linear_ref(tolk_linear *linear) {
     if (linear)
         atomic_fetch_add_explicit(&linear->refs, 1, memory_order_relaxed);

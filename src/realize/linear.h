@@ -20,5 +20,8 @@ struct tolk_linear {
  * rules of the tensor stage. Errors: those of tolk_verify(), TOLK_E_NOMEM. */
 tolk_status tk_linear_adopt(tolk_ctx *ctx, tolk_graph *graph, const tolk_uop *root,
                             tolk_linear **out, tolk_error *err);
+/* Is it of this context? What runs a linear keeps it, and may outlive another one. Errors:
+ * TOLK_E_ARG. */
+tolk_status tk_linear_check(const tolk_linear *linear, const tolk_ctx *ctx, tolk_error *err);
 
 #endif

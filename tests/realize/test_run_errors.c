@@ -166,11 +166,46 @@ static void test_a_large_launch_that_fails_says_so_at_once_in_synchronous_mode(v
     }
 }
 
+/* A linear of another context would be gone with that while these bindings keep it. */
+static void test_a_linear_of_another_context_is_refused(void **state) {
+    (void)state;
+    rt other;
+    tolk_graph *g;
+    tolk_linear *made = NULL, *copy = NULL, *compiled = NULL;
+    tolk_exec *e = NULL;
+    rt_open(&other, NULL, NULL);
+    tolk_linear *l = linear_of(&other, MIX BUFFERS "%40 = call void (%20, %30, %31, %32)\n"
+                                                   "%41 = linear void (%40)\n");
+    assert_int_equal(tolk_compile_linear(other.cpu, l, NULL, &compiled, NULL), TOLK_OK);
+    assert_int_equal(tolk_graph_create(r.ctx, &g), TOLK_OK);
+    const tolk_uop *y = buffer_node(g, 48, 0, NULL);
+    tolk_linear *both[] = {l, compiled};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(run(both[i], NULL), TOLK_E_ARG);
+        check_contains(err.msg, "the linear is of another context");
+        assert_int_equal(tolk_exec_create(b, both[i], NULL, &e, NULL), TOLK_E_ARG);
+        assert_int_equal(tolk_compile_linear(r.cpu, both[i], NULL, &made, NULL), TOLK_E_ARG);
+        assert_int_equal(tolk_realize_linear(b, both[i], &y, 1, NULL, NULL, NULL), TOLK_E_ARG);
+        assert_int_equal(tolk_realize_linear(b, both[i], NULL, 0, NULL, NULL, NULL), TOLK_E_ARG);
+    }
+    assert_int_equal(tolk_linear_create(r.ctx, tolk_linear_root(compiled), &copy, NULL), TOLK_OK);
+    tolk_linear_unref(compiled);
+    tolk_linear_unref(l);
+    rt_close(&other);
+    (void)seed(48, 1, NULL, 1, 1);
+    (void)seed(48, 2, NULL, 10, 0);
+    run_well(copy, NULL);
+    check_ints(bound(48, 0, NULL), 31, 1);
+    tolk_linear_unref(copy);
+    tolk_graph_destroy(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_a_large_launch_that_fails_says_so_at_once_in_synchronous_mode),
         TEST(test_SYM_05_variables_are_checked_before_anything_runs),
         TEST(test_wrong_linears),
+        TEST(test_a_linear_of_another_context_is_refused),
         TEST(test_jit_takes_what_is_compiled_only),
         TEST(test_a_call_that_fails_stops_the_rest),
     };
