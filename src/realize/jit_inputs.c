@@ -82,8 +82,9 @@ static tolk_status look(const tolk_jit *jit, const tk_jit_replay *p, tk_jit_plac
     return TOLK_OK;
 }
 
+/* Some byte is of both: of what has none, none is. */
 static bool is_over(const tk_jit_place *a, const tk_jit_place *b) {
-    return a->from < b->to && b->from < a->to;
+    return (a->from > b->from ? a->from : b->from) < (a->to < b->to ? a->to : b->to);
 }
 
 /* ---- when it is captured ---- */

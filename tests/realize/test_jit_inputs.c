@@ -256,6 +256,39 @@ static void test_a_variable_that_a_replay_cannot_know_is_refused(void **state) {
     tolk_jit_destroy(jit);
 }
 
+/* Views without elements share nothing, wherever they are. */
+static tolk_status with_nothing(void *user, tolk_bindings *to, const tolk_run_args *args,
+                                tolk_error *e) {
+    tolk_graph *at;
+    (void)user;
+    if (tolk_graph_create(r.ctx, &at) != TOLK_OK)
+        return TOLK_E_NOMEM;
+    const tolk_uop *out = f32s(at, 1), *to0 = buffer_in(at, 3, 0, NULL),
+                   *calls[] = {call(at, twice(at, 1), out, f32s(at, 0), NULL),
+                               copy_of(at, to0, buffer_in(at, 2, 0, NULL))};
+    tolk_status st = hand_over(to, at, calls, 2, &out, 1, args, e);
+    tolk_graph_destroy(at);
+    return st;
+}
+
+static void test_inputs_without_elements_may_be_anywhere(void **state) {
+    (void)state;
+    const tolk_uop *in[] = {f32s(g, 0), buffer_in(g, 2, 0, NULL), buffer_in(g, 3, 0, NULL)};
+    tolk_jit *jit = jit_of(with_nothing, NULL, NULL);
+    tolk_buffer *x = seed(in[0], NULL, 4), *v[4];
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(tolk_buffer_view(x, 16 * i, TOLK_F32, 0, &v[i], NULL), TOLK_OK);
+    for (size_t i = 0; i < 9; i++) {
+        assert_int_equal(tolk_bindings_seed(b, in[1], v[i % 4], NULL), TOLK_OK);
+        assert_int_equal(tolk_bindings_seed(b, in[2], v[i / 3], NULL), TOLK_OK);
+        run_ok(jit, in, 3);
+        check_floats(bound(f32s(g, 1)), 9);
+    }
+    for (size_t i = 0; i < 4; i++)
+        tolk_buffer_unref(v[i]);
+    tolk_jit_destroy(jit);
+}
+
 /* ---- what nothing was stored to ---- */
 
 /* Bind a node to a buffer of n elements that nothing was stored to. */
@@ -390,6 +423,7 @@ int main(void) {
         TEST(test_graphs_that_are_handed_over_are_their_calls),
         TEST(test_SYM_01_each_replay_has_its_own_value),
         TEST(test_a_variable_that_a_replay_cannot_know_is_refused),
+        TEST(test_inputs_without_elements_may_be_anywhere),
         TEST(test_what_nothing_was_stored_to_is_not_read),
         TEST(test_a_node_that_is_bound_stands_for_its_binding),
     };
