@@ -147,7 +147,7 @@ static tolk_status fill(tolk_jit *jit, const tolk_jit_opts *opts, tolk_error *er
         const tolk_uop *own;
         if (!opts->held[i])
             return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                                  "tolk_jit_create: a node of held is NULL");
+                                  "node %zu of held is NULL, expected a buffer", i);
         TK_TRY(tk_import(jit->graph, opts->held[i], &own, err));
         if (!tk_vec_push(&jit->held, own))
             return tk_status_nomem(err);

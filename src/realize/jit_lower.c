@@ -101,7 +101,7 @@ tolk_status tk_jit_recording_add(tk_jit_recording *r, const tk_captured *x, tolk
         const tolk_uop *held = NULL;
         if (!x->held[i])
             return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
-                                  "tolk_realize_linear: a node of held is NULL");
+                                  "node %zu of held is NULL, expected a buffer", i);
         st = tk_import(r->graph, x->held[i], &held, err);
         if (st == TOLK_OK && !tk_vec_push(&r->held, held))
             st = tk_status_nomem(err);

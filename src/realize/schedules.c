@@ -44,7 +44,8 @@ static tolk_status import_all(tolk_graph *g, const tolk_linear *linear, const to
     TK_TRY(tk_import(g, linear->root, list, err));
     for (size_t i = 0; i < n_held; i++) {
         if (!held[i])
-            return arg_null("tolk_memory_plan", "a node of held", err);
+            return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
+                                  "node %zu of held is NULL, expected a buffer", i);
         TK_TRY(tk_import(g, held[i], &nodes[i], err));
     }
     return TOLK_OK;
