@@ -42,6 +42,7 @@ tolk_status tolk_bindings_create(tolk_device *device, tolk_bindings **out, tolk_
     b->least = tolk_graph_count(b->graph);
     tk_vec_init(&b->list, &ctx->al);
     tk_map_init(&b->place, &ctx->al);
+    tk_map_init(&b->of_hash, &ctx->al);
     *out = b;
     return TOLK_OK;
 }
@@ -60,6 +61,7 @@ void tolk_bindings_destroy(tolk_bindings *bindings) {
     drop_all(bindings);
     tk_vec_fini(&bindings->list);
     tk_map_fini(&bindings->place);
+    tk_map_fini(&bindings->of_hash);
     tolk_graph_destroy(bindings->graph);
     tk_alloc_free(&ctx->al, bindings, sizeof *bindings);
 }
@@ -114,6 +116,34 @@ const tk_bindings_to *tk_bindings_of(const tolk_bindings *b, const tolk_uop *nod
     return i ? &b->list.at[*i].to : NULL;
 }
 
+/* The place in the list of what is bound to a node of any graph. Nothing is copied: the graph would
+ * grow with all that is asked for. */
+static bool find_place(const tolk_bindings *b, const tolk_uop *node, size_t *out) {
+    const uint64_t *i = tk_map_find(&b->of_hash, node->hash);
+    *out = i ? (size_t)*i : 0;
+    if (i && tk_uop_compare(b->list.at[*i].node, node) == 0)
+        return true;
+    for (*out = 0; b->collides && *out < b->list.n; ++*out)
+        if (b->list.at[*out].node->hash == node->hash &&
+            tk_uop_compare(b->list.at[*out].node, node) == 0)
+            return true;
+    return false;
+}
+
+/* The latest node of the list to both maps. False: there is no memory, and it is in none. */
+static bool put_place(tolk_bindings *b) {
+    const tolk_uop *node = tk_vec_last(&b->list).node;
+    bool taken = tk_map_find(&b->of_hash, node->hash) != NULL;
+    if (!tk_map_put(&b->place, (uintptr_t)node, b->list.n - 1))
+        return false;
+    if (!taken && !tk_map_put(&b->of_hash, node->hash, b->list.n - 1)) {
+        (void)tk_map_remove(&b->place, (uintptr_t)node);
+        return false;
+    }
+    b->collides |= taken;
+    return true;
+}
+
 static bool is_same(tk_bindings_to a, tk_bindings_to b) {
     return a.one == b.one && a.many == b.many;
 }
@@ -134,7 +164,7 @@ tolk_status tk_bindings_put(tolk_bindings *b, const tolk_uop *node, tk_bindings_
     }
     if (!tk_vec_push(&b->list, ((tk_bindings_entry){node, to})))
         return tk_status_nomem(err);
-    if (!tk_map_put(&b->place, (uintptr_t)node, b->list.n - 1)) {
+    if (!put_place(b)) {
         b->list.n--;
         return tk_status_nomem(err);
     }
@@ -203,31 +233,21 @@ tolk_status tolk_bindings_seed_multi(tolk_bindings *bindings, const tolk_uop *no
 
 static void remove_at(tolk_bindings *b, size_t i) {
     tk_bindings_entry gone = b->list.at[i];
+    size_t last = b->list.n - 1;
+    uint64_t *at = tk_map_find(&b->of_hash, gone.node->hash);
     (void)tk_map_remove(&b->place, (uintptr_t)gone.node);
-    b->list.at[i] = tk_vec_last(&b->list);
-    b->list.n--;
-    uint64_t *moved = i < b->list.n ? tk_map_find(&b->place, (uintptr_t)b->list.at[i].node) : NULL;
+    if (at && *at == i)
+        (void)tk_map_remove(&b->of_hash, gone.node->hash);
+    b->list.at[i] = tk_vec_pop(&b->list);
+    uint64_t *moved = i < last ? tk_map_find(&b->place, (uintptr_t)b->list.at[i].node) : NULL;
     if (moved)
         *moved = i;
+    at = i < last ? tk_map_find(&b->of_hash, b->list.at[i].node->hash) : NULL;
+    if (at && *at == last)
+        *at = i;
     b->generation++;
     tk_exec_forget(b);
     tk_bindings_to_drop(&gone.to);
-}
-
-/* The place in the list of what is bound to a node of any graph. */
-static bool find_place(tolk_bindings *b, const tolk_uop *node, size_t *out) {
-    const tolk_uop *own;
-    if (tk_bindings_node(b, node, &own, NULL) == TOLK_OK) {
-        const uint64_t *i = tk_map_find(&b->place, (uintptr_t)own);
-        *out = i ? (size_t)*i : 0;
-        return i != NULL;
-    }
-    /* There is no memory for a copy to compare with. */
-    for (*out = 0; *out < b->list.n; ++*out)
-        if (b->list.at[*out].node->hash == node->hash &&
-            tk_uop_compare(b->list.at[*out].node, node) == 0)
-            return true;
-    return false;
 }
 
 void tolk_bindings_remove(tolk_bindings *bindings, const tolk_uop *node) {
@@ -281,9 +301,8 @@ tolk_status tolk_bindings_find(const tolk_bindings *bindings, const tolk_uop *no
     if (!bindings || !node || !out)
         return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                               "tolk_bindings_find: bindings, node or out is NULL");
-    const tolk_uop *own;
-    TK_TRY(tk_import(bindings->graph, node, &own, err));
-    const tk_bindings_to *to = tk_bindings_of(bindings, own);
+    size_t i;
+    const tk_bindings_to *to = find_place(bindings, node, &i) ? &bindings->list.at[i].to : NULL;
     if (to && to->many && !out_multi)
         return tk_status_fail(err, TOLK_E_DEVICE, TK_NO_NODE,
                               "tolk_bindings_find: the node stands for %zu buffers, expected one",
@@ -294,15 +313,9 @@ tolk_status tolk_bindings_find(const tolk_bindings *bindings, const tolk_uop *no
     return TOLK_OK;
 }
 
-tolk_status tk_bindings_is_bound(const tolk_bindings *b, const tolk_uop *node, bool *out,
-                                 tolk_error *err) {
-    const tolk_uop *own;
-    *out = false;
-    if (!names_memory(node))
-        return TOLK_OK;
-    TK_TRY(tk_import(b->graph, node, &own, err));
-    *out = tk_bindings_of(b, own) != NULL;
-    return TOLK_OK;
+bool tk_bindings_is_bound(const tolk_bindings *b, const tolk_uop *node) {
+    size_t i;
+    return names_memory(node) && find_place(b, node, &i);
 }
 
 void tolk_bindings_iter(const tolk_bindings *bindings,
@@ -322,5 +335,7 @@ void tolk_bindings_clear(tolk_bindings *bindings) {
     tk_exec_forget(bindings);
     drop_all(bindings);
     tk_map_fini(&bindings->place);
+    tk_map_fini(&bindings->of_hash);
+    bindings->collides = false;
     tk_bindings_begin(bindings);
 }

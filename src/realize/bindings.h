@@ -29,6 +29,10 @@ struct tolk_bindings {
     uint32_t least;    /* nodes that graph began with */
     TK_VEC(tk_bindings_entry) list;
     tk_map place; /* address of a node -> its place in list */
+    /* The same by the hash of a node, for nodes of other graphs; one that another one has, too, is
+     * looked for in the list. */
+    tk_map of_hash;
+    bool collides;
     /* Changes when what a node stands for does: what was resolved before is to be resolved anew.
      * Buffers that are made on demand change nothing. */
     uint64_t generation;
@@ -46,9 +50,8 @@ void tk_bindings_begin(tolk_bindings *b);
 /* What one of the bindings' own nodes stands for; NULL: nothing. */
 const tk_bindings_to *tk_bindings_of(const tolk_bindings *b, const tolk_uop *node);
 /* Is a node (of any graph) one that arguments are made of, and does it stand for something itself?
- * Errors: TOLK_E_NOMEM. */
-tolk_status tk_bindings_is_bound(const tolk_bindings *b, const tolk_uop *node, bool *out,
-                                 tolk_error *err);
+ */
+bool tk_bindings_is_bound(const tolk_bindings *b, const tolk_uop *node);
 /* Bind it, referenced. made: it stood for nothing, and the buffers are made for it. The same
  * buffers again change nothing. Errors: TOLK_E_NOMEM. */
 tolk_status tk_bindings_put(tolk_bindings *b, const tolk_uop *node, tk_bindings_to to, bool made,

@@ -38,10 +38,8 @@ tolk_status tk_captures_keep_bound(const tolk_bindings *b, const tolk_uop *linea
         return tk_status_nomem(err);
     for (size_t i = 0; i < nodes->n; i++) {
         const tolk_uop *u = nodes->at[i];
-        bool is_bound = false;
-        if (!tk_uop_is(u, TK_OP_BUFFER))
-            TK_TRY(tk_bindings_is_bound(b, u, &is_bound, err));
-        if (is_bound && (!tk_vec_push(from, u) || !tk_vec_push(to, u)))
+        if (!tk_uop_is(u, TK_OP_BUFFER) && tk_bindings_is_bound(b, u) &&
+            (!tk_vec_push(from, u) || !tk_vec_push(to, u)))
             return tk_status_nomem(err);
     }
     return TOLK_OK;
@@ -115,12 +113,9 @@ static tolk_status hold_bound(tolk_bindings *b, const tolk_linear *linear, tk_wa
                               tk_walk_list *held, tolk_error *err) {
     if (tk_call_args_walk(linear->root, nodes) != TOLK_OK)
         return tk_status_nomem(err);
-    for (size_t i = 0; i < nodes->n; i++) {
-        bool is_bound;
-        TK_TRY(tk_bindings_is_bound(b, nodes->at[i], &is_bound, err));
-        if (is_bound && !tk_vec_push(held, nodes->at[i]))
+    for (size_t i = 0; i < nodes->n; i++)
+        if (tk_bindings_is_bound(b, nodes->at[i]) && !tk_vec_push(held, nodes->at[i]))
             return tk_status_nomem(err);
-    }
     return TOLK_OK;
 }
 

@@ -170,9 +170,7 @@ static tolk_status check_params(lowering *l, tk_walk_list *before, tolk_error *e
     for (size_t i = 0; i < before->n; i++) {
         char name[96];
         const tolk_uop *u = before->at[i];
-        bool is_bound;
-        TK_TRY(tk_bindings_is_bound(l->r->jit->bindings, u, &is_bound, err));
-        if (tk_uop_is(u, TK_OP_PARAM) && is_bound)
+        if (tk_uop_is(u, TK_OP_PARAM) && tk_bindings_is_bound(l->r->jit->bindings, u))
             return tk_status_fail(err, TOLK_E_ARG, TK_NO_NODE,
                                   "jit: %s is bound itself: expected a buffer, or an input of that "
                                   "slot",
@@ -198,12 +196,10 @@ static tolk_status hold(lowering *l, tolk_error *err) {
     l->nodes.n = 0;
     if (tk_call_args_walk(l->list, &l->nodes) != TOLK_OK)
         return tk_status_nomem(err);
-    for (size_t i = 0; i < l->nodes.n; i++) {
-        bool is_bound;
-        TK_TRY(tk_bindings_is_bound(jit->bindings, l->nodes.at[i], &is_bound, err));
-        if (is_bound && !tk_vec_push(&l->r->held, l->nodes.at[i]))
+    for (size_t i = 0; i < l->nodes.n; i++)
+        if (tk_bindings_is_bound(jit->bindings, l->nodes.at[i]) &&
+            !tk_vec_push(&l->r->held, l->nodes.at[i]))
             return tk_status_nomem(err);
-    }
     return TOLK_OK;
 }
 
@@ -250,8 +246,8 @@ static tolk_status find_others(lowering *l, tolk_error *err) {
             return tk_status_nomem(err);
     for (size_t i = 0; i < l->nodes.n; i++) {
         const tolk_uop *u = l->nodes.at[i];
-        bool is_bound; /* a view that was bound has memory of its own */
-        TK_TRY(tk_bindings_is_bound(l->r->jit->bindings, u, &is_bound, err));
+        /* A view that was bound has memory of its own. */
+        bool is_bound = tk_bindings_is_bound(l->r->jit->bindings, u);
         if ((!tk_uop_is(u, TK_OP_BUFFER) && !is_bound) || tk_walk_map_get(&l->is_own, u->id))
             continue;
         if (!tk_vec_push(&l->p->others, u) ||

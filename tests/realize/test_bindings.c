@@ -241,6 +241,28 @@ static void test_what_is_bound_survives_many_other_nodes(void **state) {
 
 /* ---- resolving ---- */
 
+/* What is looked for and not there leaves nothing behind. */
+static void test_looking_for_nodes_keeps_none(void **state) {
+    (void)state;
+    enum { BOUND = 200 };
+    tolk_buffer *x = floats(r.cpu, 4, 1), *found = NULL;
+    for (int i = 0; i < BOUND; i++)
+        assert_int_equal(tolk_bindings_seed(b, buffer(TOLK_F32, 4, i, NULL), x, NULL), TOLK_OK);
+    for (int i = 0; i < BOUND; i += 3)
+        tolk_bindings_remove(b, buffer(TOLK_F32, 4, i, NULL));
+    uint32_t before = tolk_graph_count(b->graph);
+    for (int i = 0; i < 5000; i++) {
+        const tolk_uop *u = buffer(TOLK_F32, 4, i, NULL);
+        assert_int_equal(tolk_bindings_find(b, u, &found, NULL, NULL), TOLK_OK);
+        assert_ptr_equal(found, i < BOUND && i % 3 ? x : NULL);
+        assert_int_equal(tk_bindings_is_bound(b, u), found != NULL);
+        if (!found)
+            tolk_bindings_remove(b, u);
+    }
+    assert_int_equal(tolk_graph_count(b->graph), before);
+    tolk_buffer_unref(x);
+}
+
 static void test_params_are_inputs(void **state) {
     (void)state;
     const tolk_uop *x = buffer(TOLK_F32, 4, 0, NULL), *p0 = param(TOLK_F32, 4, 0),
@@ -459,6 +481,7 @@ int main(void) {
         TEST(test_iterating),
         TEST(test_what_names_no_buffer_is_refused),
         TEST(test_what_is_bound_survives_many_other_nodes),
+        TEST(test_looking_for_nodes_keeps_none),
         TEST(test_params_are_inputs),
         TEST(test_slices_are_views),
         TEST(test_several_devices),
