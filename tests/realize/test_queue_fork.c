@@ -13,12 +13,6 @@
             return 100 + __LINE__ % 100;                                                           \
     } while (0)
 
-static tolk_status add_one(void *arg, tolk_error *err) {
-    (void)err;
-    ++*(int *)arg;
-    return TOLK_OK;
-}
-
 typedef struct scene {
     rig r;
     tk_watch before, within; /* done before the fork; under way */
@@ -49,7 +43,7 @@ static int idle_child(void *arg) {
     CHECK(tk_queue_wait_for(s->r.q[1], &w, NULL) == TOLK_OK);
     tk_queue_unwatch(&w);
     tolk_status st = TOLK_OK;
-    tk_command c = {.run = add_one, .arg = &counter, .label = "x"};
+    tk_command c = {.run = rig_add_one, .arg = &counter, .label = "x"};
     st = tk_queue_submit(q, &c, NULL, &err);
     if (s->inline_only) {
         CHECK(st == TOLK_OK && counter == 1);
@@ -76,7 +70,7 @@ static int fresh_child(void *arg) {
     rig r;
     int counter = 0;
     rig_open(&r, 1, false, 20);
-    CHECK(rig_submit(r.q[0], add_one, &counter, "x", NULL) == TOLK_OK);
+    CHECK(rig_submit(r.q[0], rig_add_one, &counter, "x", NULL) == TOLK_OK);
     CHECK(tk_queue_await(r.q[0], NULL) == TOLK_OK);
     CHECK(counter == 1);
     CHECK(rig_close(&r) == TOLK_OK);
@@ -96,7 +90,7 @@ static void test_THR01_fork_with_an_idle_queue(bool inline_only) {
     rig_open(&s.r, 2, inline_only, 20);
     for (int used = 0; used < 2; used++) {
         if (used) {
-            assert_int_equal(rig_submit(s.r.q[0], add_one, &counter, "x", NULL), TOLK_OK);
+            assert_int_equal(rig_submit(s.r.q[0], rig_add_one, &counter, "x", NULL), TOLK_OK);
             assert_int_equal(tk_queue_await(s.r.q[0], NULL), TOLK_OK);
         }
         assert_int_equal(tk_queue_mark(s.r.q[0], &s.before, NULL), TOLK_OK);
@@ -106,7 +100,7 @@ static void test_THR01_fork_with_an_idle_queue(bool inline_only) {
         tk_queue_unwatch(&s.before);
     }
     /* The parent is what it was. */
-    assert_int_equal(rig_submit(s.r.q[0], add_one, &counter, "x", NULL), TOLK_OK);
+    assert_int_equal(rig_submit(s.r.q[0], rig_add_one, &counter, "x", NULL), TOLK_OK);
     assert_int_equal(tk_queue_await(s.r.q[0], NULL), TOLK_OK);
     assert_int_equal(counter, 2);
     assert_int_equal(rig_close(&s.r), TOLK_OK);
@@ -129,7 +123,7 @@ static int busy_child(void *arg) {
     CHECK(tk_queue_await(q, NULL) == TOLK_E_FORKED);
     CHECK(tk_queue_check(q, NULL) == TOLK_E_FORKED);
     CHECK(tk_queue_recover(q, NULL) == TOLK_E_FORKED);
-    CHECK(rig_submit(q, add_one, &counter, "x", NULL) == TOLK_E_FORKED);
+    CHECK(rig_submit(q, rig_add_one, &counter, "x", NULL) == TOLK_E_FORKED);
     CHECK(!tk_queue_enter(q, NULL, 0, NULL));
     /* Another queue that is to wait for it. */
     CHECK(tk_queue_wait_for(s->r.q[1], &s->within, NULL) == TOLK_E_FORKED);
@@ -148,11 +142,11 @@ static void test_THR01_fork_with_a_busy_queue(void **state) {
     int counter = 0;
     rig_open(&s.r, 2, false, 20);
     tk_queue *q = s.r.q[0];
-    assert_int_equal(rig_submit(q, add_one, &counter, "x", NULL), TOLK_OK);
+    assert_int_equal(rig_submit(q, rig_add_one, &counter, "x", NULL), TOLK_OK);
     assert_int_equal(tk_queue_mark(q, &s.before, NULL), TOLK_OK);
     assert_int_equal(rig_submit(q, gate_task, &g, "g", NULL), TOLK_OK);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(rig_submit(q, add_one, &counter, "x", NULL), TOLK_OK);
+        assert_int_equal(rig_submit(q, rig_add_one, &counter, "x", NULL), TOLK_OK);
     assert_int_equal(tk_queue_mark(q, &s.within, NULL), TOLK_OK);
     assert_true(rig_await(&g.runs));
     assert_int_equal(tk_test_child(busy_child, &s, 20), 0);
@@ -224,7 +218,7 @@ static void test_fork_inside_of_a_command_of_this_thread(void **state) {
     rig_open(&s.r, 1, false, 20);
     assert_true(tk_queue_enter(s.r.q[0], NULL, 0, NULL));
     assert_int_equal(tk_test_child(inside_child, &s, 20), 0);
-    assert_int_equal(rig_submit(s.r.q[0], add_one, &counter, "x", NULL), TOLK_OK);
+    assert_int_equal(rig_submit(s.r.q[0], rig_add_one, &counter, "x", NULL), TOLK_OK);
     assert_int_equal(tk_test_child(inside_lost_child, &s, 20), 0);
     tk_queue_leave(s.r.q[0], TOLK_OK, NULL, "x");
     assert_int_equal(tk_queue_await(s.r.q[0], NULL), TOLK_OK);
@@ -270,7 +264,7 @@ static void *crowd_thread(void *arg) {
         uint64_t t;
         if (tk_queue_enter(c->q, NULL, 0, NULL))
             tk_queue_leave(c->q, TOLK_OK, NULL, "x");
-        if (rig_submit(c->q, add_one, &counter, "x", &t) == TOLK_OK)
+        if (rig_submit(c->q, rig_add_one, &counter, "x", &t) == TOLK_OK)
             (void)tk_queue_wait(c->q, t, NULL);
         tk_watch w;
         if (tk_queue_mark(c->q, &w, NULL) == TOLK_OK)
@@ -284,7 +278,7 @@ static int crowd_child(void *arg) {
     uint64_t t;
     tolk_status st = tk_queue_await(c->q, NULL);
     CHECK(st == TOLK_OK || st == TOLK_E_FORKED);
-    CHECK(rig_submit(c->q, add_one, &counter, "x", NULL) == TOLK_E_FORKED);
+    CHECK(rig_submit(c->q, rig_add_one, &counter, "x", NULL) == TOLK_E_FORKED);
     bool in = tk_queue_enter(c->q, NULL, 0, &t);
     CHECK(in == (st == TOLK_OK));
     if (in) {
