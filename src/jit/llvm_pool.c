@@ -227,23 +227,18 @@ static void after_fork(tolk_ctx *ctx, void *part) {
     pthread_mutex_init(&((pool *)part)->lock, NULL);
 }
 
-/* The pool of a context. Several threads may find that there is none: one of theirs stays. */
+/* The state is made on first use; the context's log lock guards that moment. */
 static pool *get_pool(tolk_ctx *ctx) {
-    void **at = &ctx->part[TK_CTX_LLVM];
-    pool *p = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-    if (p)
-        return p;
-    p = tk_alloc_zero(&ctx->al, sizeof *p);
-    if (!p)
-        return NULL;
-    pthread_mutex_init(&p->lock, NULL);
-    __atomic_store_n(&ctx->part_destroy[TK_CTX_LLVM], tk_llvm_fini, __ATOMIC_RELAXED);
-    __atomic_store_n(&ctx->part_fork[TK_CTX_LLVM], after_fork, __ATOMIC_RELAXED);
-    void *there = NULL;
-    if (__atomic_compare_exchange_n(at, &there, p, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        return p;
-    tk_llvm_fini(ctx, p);
-    return there;
+    pthread_mutex_lock(&ctx->log_lock);
+    pool *p = ctx->part[TK_CTX_LLVM];
+    if (!p && (p = tk_alloc_zero(&ctx->al, sizeof *p))) {
+        pthread_mutex_init(&p->lock, NULL);
+        ctx->part_destroy[TK_CTX_LLVM] = tk_llvm_fini;
+        ctx->part_fork[TK_CTX_LLVM] = after_fork;
+        ctx->part[TK_CTX_LLVM] = p;
+    }
+    pthread_mutex_unlock(&ctx->log_lock);
+    return p;
 }
 
 static tolk_status take(tolk_ctx *ctx, tk_llvm_session **out, tolk_error *err) {
