@@ -6,7 +6,7 @@
 #include "ir/locate.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
-#include "schedule/old_states.h"
+#include "schedule/call_args.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +32,7 @@ static void name_call(const tolk_uop *root, tolk_error *err) {
     if (u && text) {
         snprintf(msg, sizeof msg, "%s", text + 1);
         if (tk_uop_is(u, TK_OP_CALL) && (text = strchr(msg, ':')))
-            snprintf(err->msg, sizeof err->msg, "call \"%.60s\"%.150s", tk_old_states_call_name(u),
-                     text);
+            snprintf(err->msg, sizeof err->msg, "call \"%.60s\"%.150s", tk_call_args_name(u), text);
         else
             memcpy(err->msg, msg, sizeof msg);
         err->node = TK_NO_NODE;

@@ -4,6 +4,16 @@
 #include "ir/check.h"
 #include "ir/params.h"
 
+const char *tk_call_args_name(const tolk_uop *call) {
+    const char *name = tk_uop_str(call, TK_A_CALL_NAME);
+    const tolk_uop *body = call->src[0];
+    if (!name && tk_uop_is(body, TK_OP_SINK))
+        name = tk_uop_str(body, TK_A_SINK_NAME);
+    if (!name && tk_uop_is(body, TK_OP_PROGRAM))
+        name = tk_uop_str(body, TK_A_PROGRAM_NAME);
+    return name ? name : tk_op_get(tk_uop_op(body))->name;
+}
+
 static bool is_inside(const tolk_uop *u, void *user) {
     (void)user;
     bool is_kernel =

@@ -8,6 +8,8 @@
 
 #include "ir/walk.h"
 
+/* How messages name a call: its own name, or that of its body, or what its body is. */
+const char *tk_call_args_name(const tolk_uop *call);
 /* Append the nodes that a linear, or a graph of calls, reaches, sources first, but nothing of what
  * kernels are (below their SINK or PROGRAM) and no dimensions of buffers. Errors: TOLK_E_NOMEM. */
 tolk_status tk_call_args_walk(const tolk_uop *linear, tk_walk_list *out);

@@ -3,6 +3,7 @@
 
 #include "ir/locate.h"
 #include "ir/walk.h"
+#include "schedule/call_args.h"
 #include "schedule/old_states.h"
 #include "schedule/order.h"
 
@@ -317,7 +318,7 @@ static tolk_status cycle(schedule *s) {
     return tk_status_fail(s->err, TOLK_E_VERIFY, TK_NO_NODE,
                           "schedule: call \"%.60s\" (number %u) would have to run before itself: "
                           "what it needs overwrites what it reads",
-                          tk_old_states_call_name(s->calls.at[k]), (unsigned)k);
+                          tk_call_args_name(s->calls.at[k]), (unsigned)k);
 }
 
 static tolk_status sort(schedule *s) {

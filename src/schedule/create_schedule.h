@@ -19,10 +19,12 @@
  * AFTER is of, and before those that make another state of one that it takes, unless it needs them
  * itself (old_states.h: only where they spare what it reads). Among what is free the order is that
  * in which the walk meets the calls: sources first, left to right. In the LINEAR each argument is
- * the buffer of its state. Source: section 1.11 of the notes on tinygrad's schedule. Owner:   g,
- * which is sink's. Errors: TOLK_E_VERIFY (a cycle, naming a call of it; a call of two states that
- * are not there at once; what is no call or state where one is expected), TOLK_E_NOMEM,
- * TOLK_E_LIMIT; g keeps no error.
+ * the buffer of its state. Source: section 1.11 of the notes on tinygrad's schedule.
+ *
+ * Owner:   g, which is sink's.
+ * Errors:  TOLK_E_VERIFY (a cycle, naming a call of it; a call of two states that are not there at
+ *          once; what is no call or state where one is expected), TOLK_E_NOMEM, TOLK_E_LIMIT; g
+ *          keeps no error.
  */
 tolk_status tk_create_schedule(tolk_graph *g, const tolk_uop *sink, const tolk_uop **out,
                                tolk_error *err);

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "ir/check.h"
 #include "ir/params.h"
+#include "schedule/call_args.h"
 
 /* Which bytes of which buffer a node stands for, behind how many AFTERs. */
 typedef struct part {
@@ -52,16 +53,6 @@ typedef struct checking {
     tk_walk_map latest_of; /* root -> index + 1 */
     tk_walk_list path;
 } checking;
-
-const char *tk_old_states_call_name(const tolk_uop *call) {
-    const char *name = tk_uop_str(call, TK_A_CALL_NAME);
-    const tolk_uop *body = call->src[0];
-    if (!name && tk_uop_is(body, TK_OP_SINK))
-        name = tk_uop_str(body, TK_A_SINK_NAME);
-    if (!name && tk_uop_is(body, TK_OP_PROGRAM))
-        name = tk_uop_str(body, TK_A_PROGRAM_NAME);
-    return name ? name : tk_op_get(tk_uop_op(body))->name;
-}
 
 /* ---- parts ---- */
 
@@ -291,8 +282,8 @@ static tolk_status refuse(const checking *c, const tolk_uop *call, uint32_t numb
         c->err, TOLK_E_VERIFY, TK_NO_NODE,
         "schedule: call \"%.40s\" (number %u): argument %u is %s {slot=%lld} before call \"%.40s\" "
         "wrote to it, argument %u is behind that: no order gives it both",
-        tk_old_states_call_name(call), (unsigned)number, (unsigned)old - 1,
-        tk_op_get(tk_uop_op(root))->name, (long long)slot, tk_old_states_call_name(writer),
+        tk_call_args_name(call), (unsigned)number, (unsigned)old - 1,
+        tk_op_get(tk_uop_op(root))->name, (long long)slot, tk_call_args_name(writer),
         (unsigned)behind - 1);
 }
 

@@ -19,7 +19,5 @@
  */
 tolk_status tk_old_states_check(const tk_walk_list *calls, const tolk_allocator *al,
                                 tolk_error *err);
-/* How messages name a call: its own name, or that of its body. */
-const char *tk_old_states_call_name(const tolk_uop *call);
 
 #endif

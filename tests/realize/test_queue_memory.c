@@ -97,6 +97,27 @@ static void test_every_allocation_may_fail(bool inline_only) {
 }
 RIG_BOTH(test_every_allocation_may_fail)
 
+/* A queue of a context whose memory the heap counts. */
+static tk_queue *open_counted(tk_test_heap *heap, bool inline_only) {
+    tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
+    tolk_ctx *ctx;
+    tk_queue *q;
+    tk_test_heap_init(heap);
+    opts.no_environment = 1;
+    opts.allocator = &heap->al;
+    assert_int_equal(tk_ctx_init(&opts, &ctx, NULL), TOLK_OK);
+    assert_int_equal(tk_queue_create(ctx, "CPU", inline_only, 20, &q, NULL), TOLK_OK);
+    return q;
+}
+
+/* A closed queue and its context: nothing is left. */
+static void free_counted(tk_queue *q, const tk_test_heap *heap) {
+    tolk_ctx *ctx = q->ctx;
+    tk_queue_free(q);
+    tk_ctx_fini(ctx);
+    assert_int_equal(heap->live, 0);
+}
+
 static tolk_status check_room(void *arg, tolk_error *err) {
     const unsigned char *room = arg;
     (void)err;
@@ -119,14 +140,7 @@ static void submit_room(tk_queue *q, size_t bytes, int first) {
 /* Of any size, in any order; and a large one makes no later one large. */
 static void test_the_room_of_commands_is_kept(bool inline_only) {
     tk_test_heap heap;
-    tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
-    tolk_ctx *ctx;
-    tk_queue *q;
-    tk_test_heap_init(&heap);
-    opts.no_environment = 1;
-    opts.allocator = &heap.al;
-    assert_int_equal(tk_ctx_init(&opts, &ctx, NULL), TOLK_OK);
-    assert_int_equal(tk_queue_create(ctx, "CPU", inline_only, 20, &q, NULL), TOLK_OK);
+    tk_queue *q = open_counted(&heap, inline_only);
     tk_queue_reserve(q, 3, 1000, 9);
     size_t calls = heap.calls;
     for (int i = 0; i < 300; i++) {
@@ -155,23 +169,14 @@ static void test_the_room_of_commands_is_kept(bool inline_only) {
     heap.fail_at = 0;
     submit_room(q, 300, 6);
     assert_int_equal(tk_queue_close(q, NULL), TOLK_OK);
-    tk_queue_free(q);
-    tk_ctx_fini(ctx);
-    assert_int_equal(heap.live, 0);
+    free_counted(q, &heap);
 }
 RIG_BOTH(test_the_room_of_commands_is_kept)
 
 /* Nothing is left of what was kept; later commands are as good, and keep what they took again. */
 static void test_a_trim_gives_back_what_is_kept(bool inline_only) {
     tk_test_heap heap;
-    tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
-    tolk_ctx *ctx;
-    tk_queue *q;
-    tk_test_heap_init(&heap);
-    opts.no_environment = 1;
-    opts.allocator = &heap.al;
-    assert_int_equal(tk_ctx_init(&opts, &ctx, NULL), TOLK_OK);
-    assert_int_equal(tk_queue_create(ctx, "CPU", inline_only, 20, &q, NULL), TOLK_OK);
+    tk_queue *q = open_counted(&heap, inline_only);
     size_t live = heap.live;
     for (int i = 0; i < 3; i++) {
         tk_queue_reserve(q, 2000, 5000, 9);
@@ -196,9 +201,7 @@ static void test_a_trim_gives_back_what_is_kept(bool inline_only) {
     }
     assert_int_equal(tk_queue_close(q, NULL), TOLK_OK);
     tk_queue_trim(q);
-    tk_queue_free(q);
-    tk_ctx_fini(ctx);
-    assert_int_equal(heap.live, 0);
+    free_counted(q, &heap);
 }
 RIG_BOTH(test_a_trim_gives_back_what_is_kept)
 
@@ -263,15 +266,8 @@ RIG_BOTH(test_a_trim_while_others_submit)
 
 static void test_a_warm_submit_allocates_nothing(bool inline_only) {
     tk_test_heap heap;
-    tolk_ctx_opts opts = TOLK_CTX_OPTS_INIT;
-    tolk_ctx *ctx;
-    tk_queue *q;
+    tk_queue *q = open_counted(&heap, inline_only);
     int counter = 0;
-    tk_test_heap_init(&heap);
-    opts.no_environment = 1;
-    opts.allocator = &heap.al;
-    assert_int_equal(tk_ctx_init(&opts, &ctx, NULL), TOLK_OK);
-    assert_int_equal(tk_queue_create(ctx, "CPU", inline_only, 20, &q, NULL), TOLK_OK);
     for (int i = 0; i < 4; i++)
         assert_int_equal(rig_submit(q, rig_add_one, &counter, "a", NULL), TOLK_OK);
     assert_int_equal(tk_queue_await(q, NULL), TOLK_OK);
@@ -284,9 +280,7 @@ static void test_a_warm_submit_allocates_nothing(bool inline_only) {
     }
     assert_int_equal(heap.calls, calls);
     assert_int_equal(tk_queue_close(q, NULL), TOLK_OK);
-    tk_queue_free(q);
-    tk_ctx_fini(ctx);
-    assert_int_equal(heap.live, 0);
+    free_counted(q, &heap);
 }
 RIG_BOTH(test_a_warm_submit_allocates_nothing)
 
